@@ -1,0 +1,29 @@
+/* Named threads. Started in main.c and listed there; stop means join. */
+#ifndef BASE_THREAD_H
+#define BASE_THREAD_H
+
+#include <pthread.h>
+
+struct thread {
+    pthread_t id;
+    char name[16];
+    void (*run)(void *context);
+    void *context;
+};
+
+/* All signals are blocked in the new thread: main waits for them. */
+int thread_start(struct thread *t, const char *name, void (*run)(void *), void *context);
+void thread_join(struct thread *t);
+
+/* CPUs this process may run on (affinity and cgroup quota), at least 1. */
+unsigned thread_cpus(void);
+
+/* Seconds of the monotonic clock. */
+double thread_now(void);
+
+/* Waits for SIGINT or SIGTERM (blocked in all threads by thread_block_signals(), called first
+ * in main) and gives its number. */
+void thread_block_signals(void);
+int thread_wait_signal(void);
+
+#endif
