@@ -12,7 +12,8 @@ int file_read(const char *path, size_t most, char **ret_bytes, size_t *ret_lengt
 /* Temporary name, write, fsync, rename, fsync of the folder; mode as given. */
 int file_write(const char *path, const void *bytes, size_t length, unsigned mode);
 
-/* pread until `length` bytes or end of file; EINTR is hidden. -ENODATA when the file ends early. */
+/* pread until `length` bytes or end of file; EINTR is hidden. -ENODATA when the file ends
+ * early. */
 int file_pread(int fd, void *bytes, size_t length, uint64_t offset);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #define MEMORY_AREAS 96
-#define MEMORY_HUGE ((size_t)2 << 20)
+#define MEMORY_HUGE  ((size_t)2 << 20)
 
 struct memory_area {
     const char *name; /* static text */

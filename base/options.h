@@ -1,7 +1,8 @@
 /*
  * Command-line options as one table in a program's main.c: parsed by argp (--help shows every
  * default and unit), each with a twin in a libconfig file named by --config, and logged at
- * start. The command line wins over the file. Nothing else configures a program: no environment.
+ * start. The command line wins over the file. Nothing else configures a program: no
+ * environment.
  */
 #ifndef BASE_OPTIONS_H
 #define BASE_OPTIONS_H

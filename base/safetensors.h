@@ -36,7 +36,8 @@ int safetensors_open(struct safetensors **ret_s, const char *folder, struct prob
 void safetensors_close(struct safetensors *s);
 
 /* NULL when there is none. */
-const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name);
+const struct safetensors_tensor *safetensors_find(const struct safetensors *s,
+                                                  const char *name);
 
 size_t safetensors_tensors(const struct safetensors *s);
 size_t safetensors_shards(const struct safetensors *s);

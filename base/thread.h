@@ -11,7 +11,9 @@ struct thread {
     void *context;
 };
 
-/* All signals are blocked in the new thread: main waits for them. */
+/* All signals but those a thread raises by its own fault (SIGSEGV and the like) are blocked in
+ * the new thread: main waits for them. `t` must outlive the thread; the name is cut to 15
+ * bytes. -EAGAIN when the system has no more threads. */
 int thread_start(struct thread *t, const char *name, void (*run)(void *), void *context);
 void thread_join(struct thread *t);
 
@@ -22,7 +24,8 @@ unsigned thread_cpus(void);
 double thread_now(void);
 
 /* Waits for SIGINT or SIGTERM (blocked in all threads by thread_block_signals(), called first
- * in main) and gives its number. */
+ * in main) and gives its number. SIGPIPE is blocked too: a write to a peer that left is -EPIPE,
+ * not the end of the process. Children inherit the mask. */
 void thread_block_signals(void);
 int thread_wait_signal(void);
 
