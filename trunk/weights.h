@@ -60,6 +60,7 @@ void weights_begin(struct weights *w, bool with_head);
 /* The next block of the pass; waits for it. -EIO and others with the tensor's name and file in
  * weights_error(); the pass is then over and must be rewound. */
 int weights_take(struct weights *w, struct weights_block *ret_block);
+/* Blocks are given in the order in which they were taken; several may be held at once. */
 void weights_give(struct weights *w, struct weights_block *b);
 
 /* Ends a pass early (cancelled or failed): nothing of it is outstanding any more. */
