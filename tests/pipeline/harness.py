@@ -163,7 +163,7 @@ class Pipeline:
 
     def __enter__(self):
         try:
-            if self.start_order == "before":
+            if self.start_order in ("before", "unready"):
                 self.start_expertds()
             for t in self.trunks:
                 t.start().listening()
@@ -172,7 +172,7 @@ class Pipeline:
             self.url = self.coordinator.start().listening()
             if self.start_order == "after":
                 self.start_expertds()
-            if self.start_order != "never":
+            if self.start_order not in ("never", "unready"):
                 self.wait_ready()
         except BaseException:
             self.kill_all()
