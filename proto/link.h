@@ -43,8 +43,9 @@ struct links;
 struct link;
 
 int links_open(struct links **ret_links, const struct links_options *o);
-int links_start(struct links *ls);  /* the greeting thread */
-void links_close(struct links *ls); /* ends every call with -ECANCELED, stops, frees all */
+int links_start(struct links *ls); /* the greeting thread */
+/* Ends every call with -ECANCELED, stops, frees all links. Calls are closed before. */
+void links_close(struct links *ls);
 
 /* "tcp://127.0.0.1:7001". Anything but a loopback address over plain tcp is refused with a
  * sentence. Before links_start(). The link lives as long as `ls`. */
