@@ -1,0 +1,199 @@
+/*
+ * Completions. The prompt is one text, or one array of token ids; several prompts in one
+ * request are refused (n asks for several continuations of one).
+ */
+#include "coordinator/completions.h"
+
+#include <stdlib.h>
+
+#include "base/jsontext.h"
+#include "coordinator/answer.h"
+
+#define COMPLETIONS_MOST 16 /* max_tokens when not given, as in OpenAI's API */
+
+struct completion {
+    struct params params; /* first: the common fields are read into it */
+    const json_t *prompt;
+};
+
+static bool read_prompt(void *into, const char *name, const json_t *v, struct api_error *e)
+{
+    ((struct completion *)into)->prompt = v;
+    return true;
+}
+
+static bool read_echo(void *into, const char *name, const json_t *v, struct api_error *e)
+{
+    bool echo;
+
+    return field_bool(name, v, &echo, e) &&
+           field_only(name, !echo, "the prompt is not echoed; leave it out or say false", e);
+}
+
+static bool read_best_of(void *into, const char *name, const json_t *v, struct api_error *e)
+{
+    uint64_t n;
+
+    return field_count(name, v, 1, PARAMS_CHOICES, &n, e) &&
+           field_only(name, n == 1, "choices are not ranked; use 'n'", e);
+}
+
+static bool read_suffix(void *into, const char *name, const json_t *v, struct api_error *e)
+{
+    return field_only(name, false, "the model does not fill in the middle", e);
+}
+
+static const struct field fields[] = {{"prompt", read_prompt},
+                                      {"echo", read_echo},
+                                      {"best_of", read_best_of},
+                                      {"suffix", read_suffix},
+                                      {NULL}};
+
+static bool ids_of(const json_t *array, uint32_t vocab, uint32_t *out, struct api_error *e)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach((json_t *)array, i, v)
+    {
+        json_int_t id = json_integer_value(v);
+
+        if (!json_is_integer(v))
+            return api_error_set(e, 400, "prompt", "invalid_type",
+                                 "'prompt' must be a string or an array of token ids; item %zu "
+                                 "is %s",
+                                 i, field_kind(v));
+        if (id < 0 || id >= vocab)
+            return api_error_set(e, 400, "prompt", "invalid_value",
+                                 "'prompt': item %zu is %lld, but token ids go from 0 to %u", i,
+                                 (long long)id, vocab - 1);
+        out[i] = (uint32_t)id;
+    }
+    return true;
+}
+
+/* The prompt's tokens, malloc'ed. */
+static bool prompt_of(struct service *s, const json_t *v, uint32_t **ret_tokens,
+                      size_t *ret_count, struct api_error *e)
+{
+    uint32_t *tokens;
+    size_t count;
+
+    if (v == NULL)
+        return api_error_set(e, 400, "prompt", "missing_required_parameter",
+                             "'prompt' is missing");
+    if (json_is_string(v))
+        return api_error_set(e, 400, "prompt", "unsupported_value",
+                             "'prompt' is text, but the checkpoint has no tokenizer; send an "
+                             "array of token ids");
+    if (!json_is_array(v))
+        return api_error_set(e, 400, "prompt", "invalid_type",
+                             "'prompt' must be a string or an array of token ids, found %s",
+                             field_kind(v));
+    count = json_array_size(v);
+    if (count == 0)
+        return api_error_set(e, 400, "prompt", "invalid_value",
+                             "'prompt' must hold at least one token");
+    tokens = malloc(count * sizeof *tokens);
+    if (tokens == NULL)
+        return api_error_set(e, 503, "", NULL, "out of memory");
+    if (!ids_of(v, s->checkpoint->shape.vocab, tokens, e)) {
+        free(tokens);
+        return false;
+    }
+    *ret_tokens = tokens;
+    *ret_count = count;
+    return true;
+}
+
+static int choice_open(struct answer_choice *c)
+{
+    return 0;
+}
+
+static void choice_close(struct answer_choice *c)
+{
+}
+
+static json_t *choice_json(const struct answer_choice *c, const char *text, bool ended)
+{
+    const char *reason = ended ? answer_finish_reason(c) : NULL;
+
+    return json_pack("{s:i,s:s,s:n,s:o}", "index", (int)c->index, "text", text, "logprobs",
+                     "finish_reason", reason != NULL ? json_string(reason) : json_null());
+}
+
+static bool choice_token(struct answer_choice *c, uint32_t token, const float *logits,
+                         bool is_end)
+{
+    if (c->answer->params.stream)
+        answer_chunk(c->answer,
+                     json_pack("{s:[o],s:{s:[I]}}", "choices", choice_json(c, "", false),
+                               "kapok", "token_ids", (json_int_t)token));
+    return false;
+}
+
+static void choice_finish(struct answer_choice *c)
+{
+    answer_chunk(c->answer, json_pack("{s:[o],s:o}", "choices", choice_json(c, "", true),
+                                      "kapok", answer_kapok(c)));
+}
+
+static json_t *choice_whole(struct answer_choice *c)
+{
+    return choice_json(c, "", true);
+}
+
+static const struct answer_kind kind = {
+    .object = "text_completion",
+    .chunk_object = "text_completion",
+    .id_prefix = "cmpl-",
+    .open = choice_open,
+    .close = choice_close,
+    .token = choice_token,
+    .finish = choice_finish,
+    .whole = choice_whole,
+};
+
+static bool begin(struct service *s, const json_t *body, struct completion *c,
+                  struct http_request *r, struct api_error *e)
+{
+    const struct field *tables[] = {params_fields, fields};
+    uint32_t *tokens = NULL;
+    size_t count = 0;
+    bool begun;
+
+    if (!json_is_object(body))
+        return api_error_set(e, 400, "", NULL, "the request body must be a JSON object");
+    if (!field_object(body, c, tables, 2, e) || !params_model(&c->params, s->model, e) ||
+        !params_finish(&c->params, e) || !prompt_of(s, c->prompt, &tokens, &count, e))
+        return false;
+    if (c->params.most == 0)
+        c->params.most = COMPLETIONS_MOST;
+    begun = answer_begin(s, &kind, &c->params, tokens, count, r, e);
+    free(tokens);
+    return begun;
+}
+
+void completions_handle(struct service *s, struct http_request *r)
+{
+    struct problems problems;
+    struct api_error e = {0};
+    struct completion c;
+    size_t length;
+    const char *text = http_body(r, &length);
+    json_t *body;
+
+    problems_init(&problems);
+    params_init(&c.params, s->checkpoint->shape.vocab);
+    c.prompt = NULL;
+    body = jsontext_parse("request body", text, length, &problems);
+    if (body == NULL)
+        api_error_set(&e, 400, "", "invalid_json", "%s", problems.text);
+    if (body == NULL || !begin(s, body, &c, r, &e)) {
+        params_fini(&c.params);
+        api_error_reply(&e, r);
+        http_release(r);
+    }
+    json_decref(body);
+}

@@ -1,0 +1,326 @@
+/*
+ * The scheduler's thread: admit, plan, run, settle.
+ *
+ * A generation is in exactly one list from its submission to its end: waiting (under the lock)
+ * or running (the thread's own).
+ */
+#include "coordinator/scheduler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "coordinator/scheduler_private.h"
+
+void scheduler_list_add(struct scheduler_list *l, struct generation *g)
+{
+    g->next = NULL;
+    g->prev = l->last;
+    if (l->last != NULL)
+        l->last->next = g;
+    else
+        l->first = g;
+    l->last = g;
+    l->count++;
+}
+
+void scheduler_list_remove(struct scheduler_list *l, struct generation *g)
+{
+    if (g->prev != NULL)
+        g->prev->next = g->next;
+    else
+        l->first = g->next;
+    if (g->next != NULL)
+        g->next->prev = g->prev;
+    else
+        l->last = g->prev;
+    l->count--;
+}
+
+static bool is_wanted(const struct generation *g)
+{
+    return g->sink->wanted(g->owner);
+}
+
+/* The hub asks: is it worth waiting on? */
+static bool step_wanted(void *context)
+{
+    struct scheduler *s = context;
+    uint32_t live = 0, dead = 0;
+
+    if (atomic_load(&s->stopping))
+        return false;
+    if (s->admitting != NULL)
+        return is_wanted(s->admitting);
+    for (struct generation *g = s->running.first; g != NULL; g = g->next) {
+        uint32_t rows = g->step.rows + g->step.drafts;
+
+        if (is_wanted(g))
+            live += rows;
+        else
+            dead += rows;
+    }
+    return dead == 0 || dead < live;
+}
+
+static void count_end(struct scheduler *s, enum generation_end end)
+{
+    pthread_mutex_lock(&s->lock);
+    s->held--;
+    if (end == GENERATION_CANCELLED)
+        s->status.cancelled++;
+    else if (end == GENERATION_FAILED)
+        s->status.failed++;
+    else
+        s->status.finished++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void end(struct scheduler *s, struct generation *g, enum generation_end how,
+                const char *reason)
+{
+    g->ended = thread_now();
+    count_end(s, how);
+    g->sink->done(g->owner, how, reason);
+}
+
+void scheduler_finish(struct scheduler *s, struct generation *g, enum generation_end how,
+                      const char *reason)
+{
+    scheduler_list_remove(&s->running, g);
+    hub_sequence_close(s->hub, &g->seq);
+    end(s, g, how, reason);
+}
+
+/* Drops what nobody wants, running or waiting. */
+static void drop_unwanted(struct scheduler *s)
+{
+    struct scheduler_list dropped = {0};
+    struct generation *g, *next;
+    bool all = atomic_load(&s->stopping);
+
+    for (g = s->running.first; g != NULL; g = next) {
+        next = g->next;
+        if (all || !is_wanted(g))
+            scheduler_finish(s, g, GENERATION_CANCELLED, NULL);
+    }
+    pthread_mutex_lock(&s->lock);
+    for (g = s->waiting.first; g != NULL; g = next) {
+        next = g->next;
+        if (all || !is_wanted(g)) {
+            scheduler_list_remove(&s->waiting, g);
+            scheduler_list_add(&dropped, g);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    for (g = dropped.first; g != NULL; g = next) {
+        next = g->next;
+        end(s, g, GENERATION_CANCELLED, NULL);
+    }
+}
+
+static struct generation *take_waiting(struct scheduler *s)
+{
+    struct generation *g;
+
+    pthread_mutex_lock(&s->lock);
+    g = s->waiting.first;
+    if (g != NULL)
+        scheduler_list_remove(&s->waiting, g);
+    pthread_mutex_unlock(&s->lock);
+    return g;
+}
+
+static void put_back(struct scheduler *s, struct generation *g)
+{
+    pthread_mutex_lock(&s->lock);
+    g->prev = NULL;
+    g->next = s->waiting.first;
+    if (g->next != NULL)
+        g->next->prev = g;
+    else
+        s->waiting.last = g;
+    s->waiting.first = g;
+    s->waiting.count++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Opens one at the stages. False: not now. */
+static bool admit_one(struct scheduler *s, struct generation *g)
+{
+    int error;
+
+    s->admitting = g;
+    error = hub_sequence_open(s->hub, &g->seq);
+    s->admitting = NULL;
+    if (error == -ENOSPC && s->running.count > 0) {
+        put_back(s, g);
+        return false;
+    }
+    if (error != 0) {
+        end(s, g, error == -ECANCELED ? GENERATION_CANCELLED : GENERATION_FAILED,
+            hub_reason(s->hub));
+        return true;
+    }
+    g->started = thread_now();
+    scheduler_list_add(&s->running, g);
+    pthread_mutex_lock(&s->lock);
+    s->status.admitted++;
+    s->status.prompt_tokens += g->prompt;
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+static void admit(struct scheduler *s)
+{
+    struct generation *g;
+
+    while (!atomic_load(&s->stopping) && (g = take_waiting(s)) != NULL)
+        if (!admit_one(s, g))
+            return;
+}
+
+static void note_step(struct scheduler *s, size_t rows)
+{
+    pthread_mutex_lock(&s->lock);
+    s->status.step_rows = rows;
+    s->step_began = thread_now();
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void fail_step(struct scheduler *s)
+{
+    struct generation *g, *next;
+
+    for (g = s->running.first; g != NULL; g = next) {
+        next = g->next;
+        if (g->step.rows > 0)
+            scheduler_finish(s, g, GENERATION_FAILED, hub_reason(s->hub));
+    }
+}
+
+/* One step; false when there is nothing to run. */
+static bool run_step(struct scheduler *s)
+{
+    struct hub_result result;
+    size_t rows = scheduler_plan(s);
+    int error;
+
+    if (rows == 0)
+        return s->running.count > 0 && hub_wait(s->hub) == 0;
+    note_step(s, rows);
+    error = hub_run(s->hub, &result);
+    if (error == 0)
+        scheduler_settle(s, &result);
+    else if (error != -ECANCELED)
+        fail_step(s);
+    note_step(s, 0);
+    return true;
+}
+
+static void wait_for_work(struct scheduler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->waiting.count == 0 && !atomic_load(&s->stopping))
+        pthread_cond_wait(&s->wake, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void scheduler_run(void *context)
+{
+    struct scheduler *s = context;
+
+    while (!atomic_load(&s->stopping)) {
+        drop_unwanted(s);
+        admit(s);
+        if (!run_step(s))
+            wait_for_work(s);
+    }
+    drop_unwanted(s);
+}
+
+int scheduler_open(struct scheduler **ret_scheduler, const struct scheduler_options *o)
+{
+    struct scheduler *s = calloc(1, sizeof *s);
+    struct hub_options hub = {.links = o->links,
+                              .stage = o->stage,
+                              .stages = o->stages,
+                              .shape = o->shape,
+                              .wanted = step_wanted,
+                              .context = s};
+    int error;
+
+    if (s == NULL)
+        return -ENOMEM;
+    s->options = *o;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, NULL);
+    error = hub_open(&s->hub, &hub);
+    if (error == 0)
+        error = sampler_open(&s->sampler, o->shape->vocab);
+    if (error != 0) {
+        scheduler_close(s);
+        return error;
+    }
+    *ret_scheduler = s;
+    return 0;
+}
+
+int scheduler_start(struct scheduler *s)
+{
+    return thread_start(&s->thread, "scheduler", scheduler_run, s);
+}
+
+void scheduler_stop(struct scheduler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->stopping, true);
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    thread_join(&s->thread);
+}
+
+void scheduler_close(struct scheduler *s)
+{
+    if (s == NULL)
+        return;
+    hub_close(s->hub);
+    sampler_close(s->sampler);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+struct hub *scheduler_hub(const struct scheduler *s)
+{
+    return s->hub;
+}
+
+int scheduler_submit(struct scheduler *s, struct generation **g, size_t count)
+{
+    int error = 0;
+
+    pthread_mutex_lock(&s->lock);
+    if (atomic_load(&s->stopping))
+        error = -EPIPE;
+    else if (s->held + count > s->options.requests)
+        error = -EAGAIN;
+    for (size_t i = 0; i < count && error == 0; i++)
+        scheduler_list_add(&s->waiting, g[i]);
+    if (error == 0)
+        s->held += (uint32_t)count;
+    if (error == -EAGAIN)
+        s->status.refused++;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    return error;
+}
+
+void scheduler_status(struct scheduler *s, struct scheduler_status *ret_status)
+{
+    pthread_mutex_lock(&s->lock);
+    *ret_status = s->status;
+    ret_status->waiting = s->waiting.count;
+    ret_status->running = s->held - s->waiting.count;
+    ret_status->step_seconds = s->status.step_rows > 0 ? thread_now() - s->step_began : 0;
+    pthread_mutex_unlock(&s->lock);
+}

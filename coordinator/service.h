@@ -1,0 +1,23 @@
+/*
+ * What the request handlers share: the model, the scheduler, the monitor. Filled in by main.c
+ * before the first request, read-only afterwards.
+ */
+#ifndef COORDINATOR_SERVICE_H
+#define COORDINATOR_SERVICE_H
+
+#include <time.h>
+
+#include "coordinator/monitor.h"
+#include "coordinator/scheduler.h"
+#include "proto/checkpoint.h"
+
+struct service {
+    const char *model; /* the name clients use */
+    const struct checkpoint *checkpoint;
+    struct scheduler *scheduler;
+    struct monitor *monitor;
+    const char *api_key; /* NULL: none is asked for */
+    time_t started;
+};
+
+#endif
