@@ -43,7 +43,8 @@ size_t safetensors_tensors(const struct safetensors *s);
 size_t safetensors_shards(const struct safetensors *s);
 const char *safetensors_path(const struct safetensors *s, size_t shard); /* folder/name */
 
-/* XXH3-128 over every shard's file name and header bytes, in name order. */
+/* XXH3-128 over every shard's file name (with its zero byte) and the XXH3-128 of its header's
+ * JSON, in name order; both canonical, that is, big-endian. */
 void safetensors_digest(const struct safetensors *s, uint8_t ret_digest[16]);
 
 const char *safetensors_dtype_name(enum safetensors_dtype t);
