@@ -54,13 +54,13 @@ struct combination {
 
 /* One head of one KDA layer advanced by one token (model.md 3.3 step 7). */
 struct kda_step {
-    float *state;        /* [dim keys][dim values], advanced in place */
-    const float *q, *k;  /* [dim], normalised, q scaled */
-    const float *v;      /* [dim] */
-    const float *alpha;  /* [dim] decay of each key row */
+    float *state;       /* [dim keys][dim values], advanced in place */
+    const float *q, *k; /* [dim], normalised, q scaled */
+    const float *v;     /* [dim] */
+    const float *alpha; /* [dim] decay of each key row */
     float beta;
-    float *out;          /* [dim] = S^T q with the updated S; NULL: only the state is wanted */
-    float *scratch;      /* [dim] */
+    float *out;     /* [dim] = S^T q with the updated S; NULL: only the state is wanted */
+    float *scratch; /* [dim] */
     size_t dim;
 };
 
@@ -103,7 +103,8 @@ struct kernels {
      * u[3] is the current token, u[0] the oldest. */
     void (*short_conv)(float *y, const float *const u[4], const float *w, size_t channels);
 
-    /* alpha[h][d] = exp(floor * sigmoid(rate[h] * (z[h][d] + bias[h][d]))), rate = exp(A_log). */
+    /* alpha[h][d] = exp(floor * sigmoid(rate[h] * (z[h][d] + bias[h][d]))), rate = exp(A_log).
+     */
     void (*kda_decay)(float *alpha, const float *z, const float *bias, const float *rate,
                       const size_t heads_dim[2], float floor);
     void (*kda_step)(const struct kda_step *s);
@@ -120,7 +121,8 @@ float kernels_exp(float x);
 
 /* The choice of experts for one row (model.md 3.5): score = sigmoid(logits); the k largest of
  * score + bias, ties by the lower index; weight = score / (sum + 1e-20) * scaling, the sum in
- * increasing expert index. expert[] comes out increasing. */
+ * increasing expert index. expert[] comes out increasing.
+ * -EDOM when a score is not a number. */
 struct router {
     const float *logits; /* [experts] */
     const float *bias;   /* [experts] */
@@ -130,7 +132,7 @@ struct router {
     uint16_t *expert; /* [chosen] out */
     float *weight;    /* [chosen] out */
 };
-void kernels_route(const struct kernels *k, const struct router *r);
+int kernels_route(const struct kernels *k, const struct router *r);
 
 /* The table for this machine, or NULL when it lacks the floor (x86-64: AVX2 and FMA; aarch64
  * has none). `at_most` ("c", "avx2", "avx512" or NULL) only lowers the choice; an unknown name
