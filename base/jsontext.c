@@ -16,7 +16,9 @@ json_t *jsontext_parse(const char *name, const char *bytes, size_t length, struc
     json_error_t error;
     json_t *document = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);
 
-    if (!document)
+    if (!document && error.text[0] == '\0')
+        problems_add(p, "%s: not enough memory for a JSON document of %zu bytes", name, length);
+    else if (!document)
         problems_add(p, "%s: not valid JSON at line %d, column %d: %s", name, error.line,
                      error.column, error.text);
     return document;

@@ -24,13 +24,14 @@
 
 #include "base/file.h"
 #include "base/jsontext.h"
+#include "base/jsontext_arena.h"
 #include "base/safetensors_header.h"
 #include "base/thread.h"
 
 #define SUFFIX      ".safetensors"
 #define SHARDS_MOST 65535
 #define THREADS     2
-#define LENGTH_SIZE 8 /* of the length before the JSON */
+#define TREE_MOST   ((size_t)256 << 20) /* of addresses, for one header; K3 needs 12 MB */
 
 struct shard {
     char *path;
@@ -55,9 +56,22 @@ struct safetensors {
 
 /* --- one shard --- */
 
-/* Reads the JSON of a shard; *ret_json is malloc'ed. */
-static int read_json(const char *path, int fd, char **ret_json, size_t *ret_length,
-                     uint64_t *ret_size, struct problems *p)
+static int check_length(const char *path, uint64_t length, uint64_t file_bytes,
+                        struct problems *p)
+{
+    uint64_t most = file_bytes - SAFETENSORS_LENGTH_BYTES;
+
+    if (most > SAFETENSORS_HEADER_MOST)
+        most = SAFETENSORS_HEADER_MOST;
+    if (length <= most)
+        return 0;
+    problems_add(p, "%s: header length: expected at most %" PRIu64 ", found %" PRIu64, path,
+                 most, length);
+    return -EINVAL;
+}
+
+static int read_json(const char *path, int fd, struct safetensors_json *ret_json,
+                     struct problems *p)
 {
     struct stat st;
     uint64_t length;
@@ -65,43 +79,43 @@ static int read_json(const char *path, int fd, char **ret_json, size_t *ret_leng
     if (fstat(fd, &st) < 0)
         return -errno;
     uint64_t size = (uint64_t)st.st_size;
-    if (!S_ISREG(st.st_mode) || size < LENGTH_SIZE) {
-        problems_add(p, "%s: expected a regular file of at least 8 bytes, found %s%" PRIu64,
-                     path, S_ISREG(st.st_mode) ? "" : "something else of ", size);
+    if (!S_ISREG(st.st_mode)) {
+        problems_add(p, "%s: expected a regular file, found something else", path);
         return -EINVAL;
     }
-    int error = file_pread(fd, &length, LENGTH_SIZE, 0);
+    if (size < SAFETENSORS_LENGTH_BYTES) {
+        problems_add(p, "%s: expected at least 8 bytes, found %" PRIu64, path, size);
+        return -EINVAL;
+    }
+    int error = file_pread(fd, &length, SAFETENSORS_LENGTH_BYTES, 0);
     if (error)
         return error;
     length = le64toh(length);
-    uint64_t most = size - LENGTH_SIZE;
-    if (most > SAFETENSORS_HEADER_MOST)
-        most = SAFETENSORS_HEADER_MOST;
-    if (length > most) {
-        problems_add(p, "%s: header length: expected at most %" PRIu64 ", found %" PRIu64, path,
-                     most, length);
-        return -EINVAL;
-    }
-    char *json = malloc(length + 1);
-    if (!json)
+    error = check_length(path, length, size, p);
+    if (error)
+        return error;
+    char *text = malloc(length + 1);
+    if (!text)
         return -ENOMEM;
-    error = file_pread(fd, json, length, LENGTH_SIZE);
+    error = file_pread(fd, text, length, SAFETENSORS_LENGTH_BYTES);
     if (error) {
-        free(json);
+        free(text);
         return error;
     }
-    *ret_json = json;
-    *ret_length = length;
-    *ret_size = size;
+    *ret_json =
+        (struct safetensors_json){.file = path,
+                                  .text = text,
+                                  .length = length,
+                                  .data_bytes = size - SAFETENSORS_LENGTH_BYTES - length};
     return 0;
 }
 
-static int open_json(const char *path, char **ret_json, size_t *ret_length, uint64_t *ret_size,
-                     struct problems *p)
+/* Reads the JSON of a shard; its text is malloc'ed. */
+static int open_json(const char *path, struct safetensors_json *ret_json, struct problems *p)
 {
     size_t said = p->count;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang us */
-    int error = fd < 0 ? -errno : read_json(path, fd, ret_json, ret_length, ret_size, p);
+    int error = fd < 0 ? -errno : read_json(path, fd, ret_json, p);
 
     if (fd >= 0)
         close(fd);
@@ -110,19 +124,16 @@ static int open_json(const char *path, char **ret_json, size_t *ret_length, uint
     return error;
 }
 
-static int load_shard(struct shard *s, struct problems *p)
+static int load_shard(struct shard *s, struct jsontext_arena *arena, struct problems *p)
 {
-    char *json;
-    size_t length;
-    uint64_t size;
-    int error = open_json(s->path, &json, &length, &size, p);
+    struct safetensors_json json;
+    int error = open_json(s->path, &json, p);
 
     if (error)
         return error;
-    uint64_t data = LENGTH_SIZE + length;
-    error = safetensors_header_parse(s->path, json, length, data, size - data, &s->header, p);
-    s->digest = XXH3_128bits(json, length);
-    free(json);
+    error = safetensors_header_parse(&json, arena, &s->header, p);
+    s->digest = XXH3_128bits(json.text, json.length);
+    free(json.text);
     return error;
 }
 
@@ -131,6 +142,7 @@ static int load_shard(struct shard *s, struct problems *p)
 struct loading {
     struct thread thread;
     struct safetensors *s;
+    struct jsontext_arena arena;
     atomic_size_t *next;
 };
 
@@ -143,7 +155,7 @@ static void load_some(void *context)
     problems_init(&problems);
     while ((i = atomic_fetch_add(l->next, 1)) < l->s->shards) {
         struct shard *s = &l->s->shard[i];
-        s->error = load_shard(s, &problems);
+        s->error = load_shard(s, &l->arena, &problems);
         if (problems.count == 0)
             continue;
         s->problems = malloc(sizeof problems);
@@ -153,21 +165,27 @@ static void load_some(void *context)
     }
 }
 
-static void load_shards(struct safetensors *s)
+static int load_shards(struct safetensors *s)
 {
     struct loading loading[THREADS];
     atomic_size_t next = 0;
-    size_t started = 0;
+    size_t opened = 0, started = 0;
+    int error = 0;
 
-    for (size_t i = 0; i < THREADS; i++)
-        loading[i] = (struct loading){.s = s, .next = &next};
-    while (started < THREADS && thread_start(&loading[started].thread, "safetensors", load_some,
-                                             &loading[started]) == 0)
-        started++;
-    if (started == 0)
-        load_some(&loading[0]); /* no thread to be had: slower, the same */
+    for (; opened < THREADS && !error; opened += !error) {
+        loading[opened] = (struct loading){.s = s, .next = &next};
+        error = jsontext_arena_open(&loading[opened].arena, TREE_MOST);
+    }
+    while (started < opened && !error) {
+        error =
+            thread_start(&loading[started].thread, "safetensors", load_some, &loading[started]);
+        started += !error;
+    }
     for (size_t i = 0; i < started; i++)
         thread_join(&loading[i].thread);
+    for (size_t i = 0; i < opened; i++)
+        jsontext_arena_close(&loading[i].arena);
+    return error;
 }
 
 /* Puts the shards' sentences into `p` in name order, and gives the first error. */
@@ -210,16 +228,14 @@ static struct slot *find_slot(const struct safetensors *s, XXH128_hash_t name)
 static int say_duplicates(const struct safetensors *s, size_t shard, struct problems *p)
 {
     const char *name, *path = s->shard[shard].path;
-    char *json;
-    size_t length;
-    uint64_t size;
+    struct safetensors_json json;
     json_t *value;
-    int error = open_json(path, &json, &length, &size, p);
+    int error = open_json(path, &json, p);
 
     if (error)
         return error;
-    json_t *tree = jsontext_parse(path, json, length, p);
-    free(json);
+    json_t *tree = jsontext_parse(path, json.text, json.length, p);
+    free(json.text);
     json_object_foreach(tree, name, value)
     {
         const struct slot *slot = find_slot(s, safetensors_header_name(name));
@@ -321,8 +337,9 @@ int safetensors_open(struct safetensors **ret_s, const char *folder, struct prob
     error = list_shards(s, folder, p);
     if (error)
         goto fail;
-    load_shards(s);
-    error = gather_problems(s, p);
+    error = load_shards(s);
+    if (!error)
+        error = gather_problems(s, p);
     if (!error)
         error = index_all(s, p);
     if (error)

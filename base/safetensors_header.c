@@ -17,7 +17,7 @@
 
 struct parsing {
     const char *file;
-    uint64_t data_start, data_bytes;
+    uint64_t data_start, data_bytes; /* in the file */
     struct problems *problems;
 };
 
@@ -216,39 +216,41 @@ static int parse_tensors(const struct parsing *p, json_t *tree, struct safetenso
     return error;
 }
 
-int safetensors_header_parse(const char *file, const char *json, size_t length,
-                             uint64_t data_start, uint64_t data_bytes,
-                             struct safetensors_header *ret_header, struct problems *p)
+static int parse_tree(const struct parsing *p, json_t *tree,
+                      struct safetensors_header *ret_header)
 {
-    struct parsing parsing = {
-        .file = file, .data_start = data_start, .data_bytes = data_bytes, .problems = p};
-    struct safetensors_entry *entry = NULL;
-    struct place *place = NULL;
-    size_t count;
-    int error = -EINVAL;
-    json_t *tree = jsontext_parse(file, json, length, p);
+    size_t room = json_object_size(tree), count = 0;
+    int error = -ENOMEM;
 
-    if (!tree)
-        return error;
     if (!json_is_object(tree)) {
-        problems_add(p, "%s: expected a JSON object as header, found an array", file);
-        goto fail;
+        problems_add(p->problems, "%s: expected a JSON object as header, found an array",
+                     p->file);
+        return -EINVAL;
     }
-    error = -ENOMEM;
-    entry = calloc(json_object_size(tree) + 1, sizeof *entry);
-    place = calloc(json_object_size(tree) + 1, sizeof *place);
-    if (!entry || !place)
-        goto fail;
-    error = parse_tensors(&parsing, tree, entry, place, &count);
-    if (error)
-        goto fail;
+    struct safetensors_entry *entry = calloc(room + 1, sizeof *entry);
+    struct place *place = calloc(room + 1, sizeof *place);
+    if (entry && place)
+        error = parse_tensors(p, tree, entry, place, &count);
     free(place);
-    json_decref(tree);
+    if (error) {
+        free(entry);
+        return error;
+    }
     *ret_header = (struct safetensors_header){.entry = entry, .count = count};
     return 0;
-fail:
-    free(place);
-    free(entry);
-    json_decref(tree);
+}
+
+int safetensors_header_parse(const struct safetensors_json *json, struct jsontext_arena *arena,
+                             struct safetensors_header *ret_header, struct problems *p)
+{
+    struct parsing parsing = {.file = json->file,
+                              .data_start = SAFETENSORS_LENGTH_BYTES + json->length,
+                              .data_bytes = json->data_bytes,
+                              .problems = p};
+
+    jsontext_arena_enter(arena);
+    json_t *tree = jsontext_parse(json->file, json->text, json->length, p);
+    int error = tree ? parse_tree(&parsing, tree, ret_header) : -EINVAL;
+    jsontext_arena_leave(arena); /* and with it the tree */
     return error;
 }

@@ -12,11 +12,13 @@
 #include <stdint.h>
 #include <xxhash.h>
 
+#include "base/jsontext_arena.h"
 #include "base/problems.h"
 #include "base/safetensors.h"
 
-/* The parsed tree takes up to thirty times the JSON's bytes; K3's largest header has 0.9 MB. */
-#define SAFETENSORS_HEADER_MOST ((size_t)16 << 20)
+/* K3's largest header has 0.9 MB, and its tree 12 MB. */
+#define SAFETENSORS_HEADER_MOST  ((size_t)16 << 20)
+#define SAFETENSORS_LENGTH_BYTES 8
 
 struct safetensors_entry {
     XXH128_hash_t name;
@@ -30,12 +32,17 @@ struct safetensors_header {
 
 XXH128_hash_t safetensors_header_name(const char *name);
 
-/*
- * Parses the JSON of `file`, whose data are `data_bytes` bytes from `data_start` on. -EINVAL
- * with all that is wrong in `p`; -ENOMEM.
- */
-int safetensors_header_parse(const char *file, const char *json, size_t length,
-                             uint64_t data_start, uint64_t data_bytes,
+/* A header as it was read. */
+struct safetensors_json {
+    const char *file; /* for sentences */
+    char *text;
+    size_t length;
+    uint64_t data_bytes; /* of the file, behind the JSON */
+};
+
+/* Parses with the arena's memory, which is empty afterwards. -EINVAL with all that is wrong in
+ * `p`; -ENOMEM. */
+int safetensors_header_parse(const struct safetensors_json *json, struct jsontext_arena *arena,
                              struct safetensors_header *ret_header, struct problems *p);
 
 #endif
