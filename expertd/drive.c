@@ -1,0 +1,378 @@
+/*
+ * The drive's loop: mail, start what can be started, reap, again. With nothing under way it
+ * sleeps on its mailbox; with reads under way it sleeps on the disk, in naps short enough that
+ * new mail does not wait noticeably (a read of an expert takes milliseconds).
+ */
+#include "expertd/drive.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define NAP        0.0002 /* seconds */
+#define AHEAD_ROOM 4096   /* experts; older hints than that are stale */
+
+static size_t reads_room(const struct source *s)
+{
+    return DRIVE_DEPTH + s->reads_most;
+}
+
+uint64_t drive_bytes(const struct source *s, size_t slots)
+{
+    return cache_table_bytes(s->shape, slots) + reads_room(s) * sizeof(struct drive_read) +
+           AHEAD_ROOM * sizeof(struct drive_ahead) +
+           (uint64_t)DRIVE_HINTS * s->shape->experts * sizeof(uint16_t) + 4 * DISK_PAGE;
+}
+
+static int take_memory(struct drive *d, struct memory *m)
+{
+    void *reads, *ahead, *experts;
+    size_t hint = d->source->shape->experts * sizeof(uint16_t);
+    int r = memory_take(m, "reads", reads_room(d->source) * sizeof *d->read, &reads);
+    if (!r)
+        r = memory_take(m, "read-ahead", AHEAD_ROOM * sizeof *d->ahead, &ahead);
+    if (!r)
+        r = memory_take(m, "hints", DRIVE_HINTS * hint, &experts);
+    if (r)
+        return r;
+    d->read = reads;
+    d->ahead = ahead;
+    d->ahead_room = AHEAD_ROOM;
+    for (size_t i = 0; i < DRIVE_HINTS; i++) {
+        d->hint[i].note.kind = NOTE_HINT;
+        d->hint[i].expert = (uint16_t *)((uint8_t *)experts + i * hint);
+    }
+    return 0;
+}
+
+int drive_open(struct drive *d, struct source *s, struct crew *crew, size_t slots, size_t wants,
+               struct memory *m)
+{
+    size_t slot = (s->slot_bytes + DISK_PAGE - 1) / DISK_PAGE * DISK_PAGE;
+    *d = (struct drive){.source = s, .crew = crew, .pool = crew->pool, .tally = crew->tally};
+    d->stop.kind = NOTE_STOP;
+    int r = take_memory(d, m);
+    if (!r)
+        r = cache_open(&d->cache, s->shape, slots, slot, m);
+    if (!r)
+        r = queue_open(&d->mail, wants + DRIVE_HINTS + 1);
+    if (!r)
+        r = queue_open(&d->hints, DRIVE_HINTS);
+    if (!r)
+        r = disk_open(&d->disk, DRIVE_DEPTH);
+    if (r) {
+        drive_close(d);
+        return r;
+    }
+    for (size_t i = 0; i < DRIVE_HINTS; i++)
+        queue_offer(&d->hints, &d->hint[i]);
+    for (size_t i = 0; i < reads_room(s); i++) {
+        d->read[i].next = d->idle;
+        d->idle = &d->read[i];
+    }
+    d->reads_idle = reads_room(s);
+    return 0;
+}
+
+void drive_close(struct drive *d)
+{
+    disk_close(d->disk);
+    d->disk = NULL;
+    if (d->hints.item)
+        queue_free(&d->hints);
+    if (d->mail.item)
+        queue_free(&d->mail);
+    d->hints.item = d->mail.item = NULL;
+}
+
+/* ---- what others say ------------------------------------------------------------------- */
+
+void drive_want(struct drive *d, struct want *w)
+{
+    w->note.kind = NOTE_WANT;
+    queue_put(&d->mail, w);
+}
+
+void drive_done(struct drive *d, struct want *w)
+{
+    w->note.kind = NOTE_DONE;
+    queue_put(&d->mail, w);
+}
+
+void drive_hint(struct drive *d, uint32_t layer, const uint32_t *expert, size_t count)
+{
+    void *item;
+    if (queue_take(&d->hints, 0, &item))
+        return;
+    struct drive_hint *h = item;
+    h->layer = layer;
+    h->count = 0;
+    for (size_t i = 0; i < count && i < d->source->shape->experts; i++)
+        if (source_bands(d->source, layer, expert[i]))
+            h->expert[h->count++] = (uint16_t)expert[i];
+    queue_put(&d->mail, h);
+}
+
+struct ffn_tile drive_tile(const struct drive *d, const struct cache_entry *e,
+                           const uint32_t place[3])
+{
+    struct source_plan plan;
+    source_plan(d->source, place, e->bands, &plan);
+    return source_tile(d->source, &plan, place, e->bytes);
+}
+
+/* ---- wants ----------------------------------------------------------------------------- */
+
+static void count_read(struct drive *d, struct want *w)
+{
+    struct cache_entry *e = w->entry;
+    unsigned bands = (unsigned)__builtin_popcountll(w->bands);
+    struct job *j = w->job;
+    enum tally_count which = e->unclaimed ? TALLY_TILES_READ : TALLY_TILES_HIT;
+    tally_add(d->tally, which, bands);
+    if (!e->unclaimed) {
+        j->tiles_hit += bands;
+        return;
+    }
+    j->tiles_read += bands;
+    j->bytes_read += e->unclaimed;
+    e->unclaimed = 0;
+    if (e->ahead)
+        tally_add(d->tally, TALLY_AHEAD_USED, 1);
+    e->ahead = false;
+}
+
+/* The want's bytes are there. */
+static void serve(struct drive *d, struct want *w)
+{
+    count_read(d, w);
+    crew_give(d->crew, w);
+}
+
+static void come_back(struct drive *d, struct want *w)
+{
+    if (w->entry)
+        cache_unpin(&d->cache, w->entry);
+    w->entry = NULL;
+    job_put(d->pool, w->job);
+}
+
+static void fail(struct drive *d, struct want *w, struct cache_entry *e)
+{
+    job_fail(w->job, e->error, "layer %u expert %u: reading %s: %s", e->layer, e->expert,
+             source_path(d->source, e->error_shard), strerror(-e->error));
+    crew_close_want(d->crew, w);
+    come_back(d, w);
+}
+
+/* Joins an entry that holds, or will hold, the want's bands. */
+static bool join(struct drive *d, struct want *w)
+{
+    struct cache_entry *e = cache_find(&d->cache, w->job->compute.layer, w->expert, w->bands);
+    if (!e)
+        return false;
+    cache_pin(&d->cache, e);
+    w->entry = e;
+    if (e->state == CACHE_READY) {
+        serve(d, w);
+    } else {
+        if (!e->waiting)
+            d->demand++;
+        w->next = e->waiting;
+        e->waiting = w;
+    }
+    return true;
+}
+
+static void wait_for_slot(struct drive *d, struct want *w)
+{
+    w->next = NULL;
+    if (d->first)
+        d->last->next = w;
+    else
+        d->first = w;
+    d->last = w;
+}
+
+static void take_hint(struct drive *d, struct drive_hint *h)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        if (d->ahead_count == d->ahead_room) { /* the oldest is stale */
+            d->ahead_head = (d->ahead_head + 1) % d->ahead_room;
+            d->ahead_count--;
+        }
+        size_t at = (d->ahead_head + d->ahead_count++) % d->ahead_room;
+        d->ahead[at] = (struct drive_ahead){h->layer, h->expert[i]};
+    }
+    queue_offer(&d->hints, h);
+}
+
+static void take_note(struct drive *d, struct note *n)
+{
+    switch (n->kind) {
+    case NOTE_WANT:
+        if (!join(d, (struct want *)n))
+            wait_for_slot(d, (struct want *)n);
+        break;
+    case NOTE_DONE:
+        come_back(d, (struct want *)n);
+        break;
+    case NOTE_HINT:
+        take_hint(d, (struct drive_hint *)n);
+        break;
+    case NOTE_STOP:
+        d->stopping = true;
+        break;
+    }
+}
+
+/* ---- reads ----------------------------------------------------------------------------- */
+
+static void submit(struct drive *d, struct cache_entry *e)
+{
+    struct source_plan plan;
+    source_plan(d->source, (uint32_t[]){e->layer, e->expert}, e->bands, &plan);
+    e->reads_left = (unsigned)plan.reads;
+    e->error = 0;
+    e->unclaimed = 0;
+    for (size_t i = 0; i < plan.reads; i++) {
+        struct drive_read *r = d->idle;
+        d->idle = r->next;
+        d->reads_idle--;
+        r->shard = plan.read[i].shard;
+        r->disk.fd = d->source->fd[r->shard];
+        r->disk.offset = plan.read[i].offset;
+        r->disk.length = plan.read[i].length;
+        r->disk.buffer = e->bytes + plan.read[i].at;
+        r->disk.owner = e;
+        disk_submit(d->disk, &r->disk);
+    }
+}
+
+static bool may_submit(const struct drive *d)
+{
+    return disk_pending(d->disk) < DRIVE_DEPTH && d->reads_idle >= d->source->reads_most;
+}
+
+/* Gives demands their slots, in order, as far as slots and depth go. */
+static void start_demands(struct drive *d)
+{
+    while (d->first && may_submit(d)) {
+        struct want *w = d->first;
+        struct want *next = w->next;
+        if (!join(d, w)) { /* another may have begun the same expert meanwhile */
+            uint32_t layer = w->job->compute.layer;
+            struct cache_entry *e = cache_take(&d->cache, layer, w->expert, w->bands);
+            if (!e)
+                return;
+            e->ahead = false;
+            e->waiting = NULL;
+            submit(d, e);
+            join(d, w);
+        }
+        d->first = next;
+    }
+}
+
+static void start_ahead(struct drive *d)
+{
+    while (!d->first && !d->demand && d->ahead_count && may_submit(d)) {
+        struct drive_ahead a = d->ahead[d->ahead_head];
+        uint64_t bands = source_bands(d->source, a.layer, a.expert);
+        if (!cache_find(&d->cache, a.layer, a.expert, bands)) {
+            struct cache_entry *e = cache_take(&d->cache, a.layer, a.expert, bands);
+            if (!e)
+                return;
+            e->ahead = true;
+            e->waiting = NULL;
+            tally_add(d->tally, TALLY_AHEAD_READ, 1);
+            submit(d, e);
+        }
+        d->ahead_head = (d->ahead_head + 1) % d->ahead_room;
+        d->ahead_count--;
+    }
+}
+
+static void arrived(struct drive *d, struct cache_entry *e)
+{
+    struct want *w = e->waiting, *next;
+    if (w)
+        d->demand--;
+    e->waiting = NULL;
+    if (e->error)
+        cache_drop(&d->cache, e);
+    else
+        e->state = CACHE_READY;
+    for (; w; w = next) {
+        next = w->next;
+        if (e->error) {
+            fail(d, w, e);
+            continue;
+        }
+        uint64_t us = (uint64_t)(1e6 * (thread_now() - w->job->begun));
+        if (us > w->job->us_reading)
+            w->job->us_reading = us;
+        serve(d, w);
+    }
+    cache_unpin(&d->cache, e);
+}
+
+static void reaped(struct drive *d, struct disk_read *disk)
+{
+    struct drive_read *r = (struct drive_read *)disk;
+    struct cache_entry *e = disk->owner;
+    tally_add(d->tally, TALLY_READS, 1);
+    tally_add(d->tally, TALLY_BYTES_READ, disk->fetched);
+    tally_time(d->tally, TALLY_READ, disk->ended - disk->started);
+    e->unclaimed += disk->fetched;
+    if (disk->error) {
+        tally_add(d->tally, TALLY_READS_FAILED, 1);
+        e->error = disk->error;
+        e->error_shard = r->shard;
+    }
+    r->next = d->idle;
+    d->idle = r;
+    d->reads_idle++;
+    if (--e->reads_left == 0)
+        arrived(d, e);
+}
+
+/* ---- the thread ------------------------------------------------------------------------ */
+
+static void take_mail(struct drive *d, double wait)
+{
+    void *note;
+    for (; !queue_take(&d->mail, wait, &note); wait = 0)
+        take_note(d, note);
+}
+
+/* When nothing is under way after all that can be started has been, only mail changes that. */
+static void run(void *context)
+{
+    struct drive *d = context;
+    while (!d->stopping) {
+        start_demands(d);
+        start_ahead(d);
+        if (!disk_pending(d->disk)) {
+            take_mail(d, -1);
+            continue;
+        }
+        take_mail(d, 0);
+        struct disk_read *r = disk_reap(d->disk, NAP);
+        for (; r; r = disk_reap(d->disk, 0))
+            reaped(d, r);
+    }
+    while (disk_pending(d->disk))
+        reaped(d, disk_reap(d->disk, -1));
+}
+
+int drive_start(struct drive *d)
+{
+    return thread_start(&d->thread, "drive", run, d);
+}
+
+void drive_stop(struct drive *d)
+{
+    queue_put(&d->mail, &d->stop);
+    thread_join(&d->thread);
+}
