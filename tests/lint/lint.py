@@ -28,7 +28,7 @@ def main():
     p.add_argument("--build", help="the build folder, for generated headers")
     p.add_argument("--compiler", default="cc")
     p.add_argument("names", nargs="*", metavar="NAME", help=", ".join(LINTS))
-    a = p.parse_args()
+    a = p.parse_intermixed_args()
     for name in a.names:
         if name not in LINTS:
             p.error("no lint %s" % name)

@@ -24,7 +24,8 @@ GOOD = {
                   'int cup_fill(struct cup *c, int (*from)(void *), void *arg);\n\n#endif\n',
     "base/cup.c": '/* A cup: see the header. "TO" and "DO" apart are fine. */\n#include "base/cup.h"\n\n'
                   'const char *const cup_names[2] = {"empty", "full; {"};\n\n'
-                  'static const int limit = 3;\n\n'
+                  '#define INLINE static inline\n\nstatic const int limit = 3;\n\n'
+                  'INLINE int least(int a, int b)\n{\n    return a < b ? a : b;\n}\n\n'
                   'int cup_fill(struct cup *c, int (*from)(void *), void *arg)\n{\n'
                   '    while (c->level < limit)\n        c->level += from(arg);\n'
                   "    return c->level == '}';\n}\n",

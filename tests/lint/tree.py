@@ -6,6 +6,7 @@ the same, so nothing escapes by being strange.
 """
 import os
 import re
+import shutil
 import subprocess
 
 PROGRAMS = ("expertd", "trunk", "coordinator", "client")
@@ -69,6 +70,8 @@ def comments(text):
 def items(text):
     """The top-level items of a C file."""
     text = blanked(text)
+    for word in re.findall(r"^[ \t]*#[ \t]*define (\w+) +static\b", text, re.M):
+        text = re.sub(r"^%s\b" % word, "static", text, flags=re.M)
     text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m.group(0)),
                   text, flags=re.M)
     text = text.replace('extern " " {', "            ")
@@ -106,15 +109,16 @@ class Tree:
         self.read = {}
 
     def listed(self):
-        """What git knows or would add; every file when this is not a clone."""
-        if os.path.exists(os.path.join(self.root, ".git")):
-            out = subprocess.run(["git", "ls-files", "-z", "--cached", "--others",
-                                  "--exclude-standard"], cwd=self.root, check=True,
-                                 capture_output=True).stdout.decode()
-            return set(out.split("\0")) - {""}
-        return {os.path.relpath(os.path.join(d, f), self.root)
-                for d, _, names in os.walk(self.root) for f in names
-                if not re.search(r"(^|/)(build[^/]*|__pycache__)(/|$)", os.path.relpath(d, self.root))}
+        """What git knows or would add; every file when it does not know."""
+        if shutil.which("git") and os.path.exists(os.path.join(self.root, ".git")):
+            r = subprocess.run(["git", "ls-files", "-z", "--cached", "--others",
+                                "--exclude-standard"], cwd=self.root, capture_output=True)
+            if r.returncode == 0:
+                return set(r.stdout.decode().split("\0")) - {""}
+        return {os.path.relpath(os.path.join(folder, f), self.root)
+                for folder, _, names in os.walk(self.root) for f in names
+                if not re.search(r"/(build[^/]*|__pycache__|\.git)(/|$)",
+                                 folder[len(self.root):])}
 
     def path(self, name):
         return os.path.join(self.root, name)
