@@ -8,14 +8,14 @@ if ! command -v dpkg-query >/dev/null; then
     echo "install-packages.sh: this is not Debian; install what $list names by other means" >&2
     exit 1
 fi
-missing=
-for package in $(grep -v '^#' "$list"); do
+missing=''
+while read -r package; do
     state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
     [ "$state" = installed ] || missing="$missing $package"
-done
+done <"$list"
 [ -n "$missing" ] || exit 0
 
-as_root=
+as_root=''
 if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null; then
         echo "install-packages.sh: run this as root, there is no sudo:" >&2

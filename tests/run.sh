@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-build= sanitize= suites=
+build='' sanitize='' suites=''
 while [ $# -gt 0 ]; do
     case $1 in
     --sanitize) sanitize=yes ;;

@@ -108,11 +108,13 @@ def built(tree):
 
 
 def mentions(text, base, stem, kind):
-    """'x.c', or a foreach that makes x.c from its parts: '@0@.c', '_@0@.c' and the words."""
+    """'x_test.c' itself, or made in a foreach: '@0@_test.c' or name + '_test.c', and 'x'."""
     if re.search(r"['/]%s'" % re.escape(base), text):
         return True
-    for made in re.findall(r"['/]([\w@]*@\d@[\w@]*)%s'" % re.escape(kind), text):
-        found = re.fullmatch(re.sub(r"@\d@", r"(\\w+)", made), stem)
+    made = re.findall(r"['/]([\w@]*@\d@[\w@]*)%s'" % re.escape(kind), text)
+    made += ["@0@" + end for end in re.findall(r"\w \+ '(\w*)%s'" % re.escape(kind), text)]
+    for pattern in made:
+        found = re.fullmatch(re.sub(r"@\d@", r"(\\w+)", pattern), stem)
         if found and all("'%s'" % word in text for word in found.groups()):
             return True
     return False

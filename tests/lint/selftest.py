@@ -35,6 +35,8 @@ GOOD = {
                         'static void run(void)\n{\n#pragma omp parallel\n    {\n    }\n}\n\n'
                         'void parallel_run(void)\n{\n    run();\n}\n',
     "trunk/meson.build": "foreach kind : ['parallel']\n  x = '@0@.c'.format(kind)\nendforeach\n",
+    "tests/meson.build": "foreach name : ['cup']\n  x = name + '_test.c'\nendforeach\n",
+    "tests/cup_test.c": "/* Is a cup a cup? */\n",
 }
 
 LONG = "".join("    x++;\n" for _ in range(70))
@@ -67,7 +69,8 @@ BAD = {
     "built": [
         ("base/lost.c", "", "no meson.build names it"),
         ("tests/lost.py", "", "no meson.build names it"),
-        ("trunk/parallel_avx9.c", "", "no meson.build names it"),
+        ("trunk/parallel_avx9.c tests/lid_test.c", "", "no meson.build names it"),
+        ("tests/lid_test.c", "", "no meson.build names it"),
     ],
     "programs": [("trunk/main.c", "\n" * 121, "121 lines")],
     "stems": [("trunk/cup.c", "", "share a stem"), ("tests/cup.py", "", "share a stem")],
