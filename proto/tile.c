@@ -45,11 +45,11 @@ static int take_range(const char *what, const char **text, uint32_t limit, int64
     return 0;
 }
 
-int tile_ranges(const char *what, const char *text, uint32_t limit, uint32_t *ret_numbers,
-                size_t room, size_t *ret_count, struct problems *p)
+int tile_ranges(struct tile_numbers *n, const char *what, const char *text, uint32_t limit,
+                struct problems *p)
 {
-    size_t count = 0;
     int64_t next = 0, range[2];
+    n->count = 0;
     do {
         if (take_range(what, &text, limit, range, p))
             return -EINVAL;
@@ -58,12 +58,11 @@ int tile_ranges(const char *what, const char *text, uint32_t limit, uint32_t *re
             return -EINVAL;
         }
         for (next = range[0]; next <= range[1]; next++) {
-            if (count == room)
+            if (n->count == n->room)
                 return -ENOSPC;
-            ret_numbers[count++] = (uint32_t)next;
+            n->number[n->count++] = (uint32_t)next;
         }
     } while (*text++ == ',');
-    *ret_count = count;
     return 0;
 }
 
@@ -76,24 +75,25 @@ struct runs {
 static int parse_runs(struct runs *r, const char *what, const char *text, uint32_t limit,
                       struct problems *p)
 {
-    uint32_t *number = malloc((size_t)limit * sizeof *number);
-    size_t count = 0;
-    if (!number)
+    struct tile_numbers n = {malloc((size_t)limit * sizeof *n.number), limit, 0};
+    if (!n.number) {
+        problems_add(p, "%s: out of memory", what);
         return -ENOMEM;
-    int result = tile_ranges(what, text, limit, number, limit, &count, p);
+    }
+    int result = tile_ranges(&n, what, text, limit, p);
     r->count = 0;
-    for (size_t i = 0; !result && i < count; i++) {
-        if (r->count && r->end[r->count - 1] == number[i]) {
+    for (size_t i = 0; !result && i < n.count; i++) {
+        if (r->count && r->end[r->count - 1] == n.number[i]) {
             r->end[r->count - 1]++;
         } else if (r->count == TILE_BOXES) {
             problems_add(p, "%s: more than %d separate ranges", what, TILE_BOXES);
             result = -EINVAL;
         } else {
-            r->first[r->count] = number[i];
-            r->end[r->count++] = number[i] + 1;
+            r->first[r->count] = n.number[i];
+            r->end[r->count++] = n.number[i] + 1;
         }
     }
-    free(number);
+    free(n.number);
     return result;
 }
 
@@ -117,12 +117,12 @@ static int parse_bands(uint64_t *ret_bands, const struct shape *s, const char *t
                        struct problems *p)
 {
     uint32_t number[SHAPE_BANDS];
-    size_t count = 0;
+    struct tile_numbers n = {number, SHAPE_BANDS, 0};
     *ret_bands = text ? 0 : all_bands(s);
     if (!text)
         return 0;
-    int r = tile_ranges("bands", text, s->bands, number, SHAPE_BANDS, &count, p);
-    for (size_t i = 0; !r && i < count; i++)
+    int r = tile_ranges(&n, "bands", text, s->bands, p);
+    for (size_t i = 0; !r && i < n.count; i++)
         *ret_bands |= (uint64_t)1 << number[i];
     return r;
 }

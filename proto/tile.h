@@ -41,10 +41,17 @@ uint64_t tile_set_bands(const struct tile_set *t, uint32_t layer, uint32_t exper
 
 uint64_t tile_set_count(const struct tile_set *t, const struct shape *s);
 
-/* Parses "0-5,7" into an increasing list of at most `room` numbers below `limit`; `what` names
- * it in sentences. Used for layers, experts, bands. */
-int tile_ranges(const char *what, const char *text, uint32_t limit, uint32_t *ret_numbers,
-                size_t room, size_t *ret_count, struct problems *p);
+/* A list of numbers in the caller's memory. */
+struct tile_numbers {
+    uint32_t *number;
+    size_t room, count;
+};
+
+/* Parses "0-5,7" into increasing numbers below `limit`; `what` names them in sentences. Used
+ * for layers, experts, bands. -EINVAL with a sentence, -ENOSPC when they are more than there is
+ * room for. */
+int tile_ranges(struct tile_numbers *n, const char *what, const char *text, uint32_t limit,
+                struct problems *p);
 
 struct tile_coverage {
     const struct shape *shape;
