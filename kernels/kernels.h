@@ -31,6 +31,7 @@ static inline size_t kernels_padded(size_t n)
 struct product {
     const void *w;        /* first row: bf16, MXFP4 nibbles (low = even column) or f32 */
     size_t w_stride;      /* bytes from row to row */
+    size_t first;         /* 12-bit only: w is a packed block, its rows begin at this one */
     const uint8_t *scale; /* MXFP4 only: one E8M0 byte per 32 columns */
     size_t scale_stride;  /* bytes from row to row */
     size_t rows, cols;    /* cols: a multiple of 32 for MXFP4 */
@@ -41,14 +42,17 @@ struct product {
     size_t vectors;       /* T >= 1 */
 };
 
-/* y[c] = chain over r of fma(x[r], w[r][c], y[c]): rows in increasing order, starting at +0
- * when `first`, else at what y holds (so that a run may be cut anywhere). */
+/* y[t][c] = chain over r of fma(x[t][r], w[r][c], y[t][c]): rows in increasing order, starting
+ * at +0 when `first`, else at what y holds (so that a run of rows may be cut anywhere). */
 struct combination {
     const void *w;   /* bf16 or f32 rows */
     size_t w_stride; /* bytes */
     size_t rows, cols;
-    const float *x; /* [rows] */
-    float *y;       /* [cols] */
+    const float *x;  /* [vectors][>= rows] */
+    size_t x_stride; /* floats */
+    float *y;        /* [vectors][>= cols] */
+    size_t y_stride; /* floats */
+    size_t vectors;  /* >= 1: rows of a batch, or heads that share w */
     int first;
 };
 
@@ -73,8 +77,11 @@ struct kernels {
     void (*bf16_product)(const struct product *p);
     /* -EDOM, with y undefined, when a scale byte of these rows is 255 (NaN), else 0. */
     int (*mxfp4_product)(const struct product *p);
-    /* w holds f32 rows already in lane order. */
+    /* w holds f32 rows already in lane order, of which the cols elements take part. */
     void (*f32_product)(const struct product *p);
+    /* w is a block of pack12.h that pack12_check() found sound; gives what bf16_product gives
+     * on the block's source. cols as packed; first + rows within the block. */
+    void (*pack12_product)(const struct product *p);
 
     void (*bf16_combine)(const struct combination *c);
     void (*f32_combine)(const struct combination *c);

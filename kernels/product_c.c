@@ -11,14 +11,22 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/pack12_block.h"
 #include "kernels/variants.h"
+
+#define HALF (KERNELS_GROUP / 2)
 
 void product_c_lane_order(float *out, const float *x, size_t n)
 {
-    size_t i = 0;
-    memset(out, 0, kernels_padded(n) * sizeof *out);
-    for (; i < n; i++)
-        out[i / 32 * 32 + (i & 1) * 16 + (i >> 1) % 16] = x[i];
+    size_t full = n / KERNELS_GROUP * KERNELS_GROUP;
+    memset(out + full, 0, (kernels_padded(n) - full) * sizeof *out);
+    for (size_t g = 0; g < full; g += KERNELS_GROUP)
+        for (size_t j = 0; j < HALF; j++) {
+            out[g + j] = x[g + 2 * j];
+            out[g + HALF + j] = x[g + 2 * j + 1];
+        }
+    for (size_t i = full; i < n; i++)
+        out[full + (i & 1) * HALF + (i - full) / 2] = x[i];
 }
 
 static float lanes_sum(float lane[KERNELS_LANES])
@@ -29,33 +37,63 @@ static float lanes_sum(float lane[KERNELS_LANES])
     return lane[0];
 }
 
-/* One row of fp32 values in natural order with one vector in lane order, 32 at a time. */
-static void dot_group(float lane[KERNELS_LANES], const float *w, const float *x, size_t n)
+/* One group of n weights in lane order with one vector. */
+static void lanes_add(float lane[KERNELS_LANES], const float *w, const float *x, size_t n)
 {
+    if (n == KERNELS_GROUP) {
+        for (size_t j = 0; j < HALF; j++)
+            lane[j] = fmaf(w[HALF + j], x[HALF + j], fmaf(w[j], x[j], lane[j]));
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
-        size_t j = i >> 1;
-        lane[j] = fmaf(w[i], x[(i & 1) * 16 + j], lane[j]);
+        size_t j = i / 2, at = (i & 1) * HALF + j;
+        lane[j] = fmaf(w[at], x[at], lane[j]);
     }
 }
 
-static float bf16_value(const uint16_t *w)
+static float f32_dot(const float *w, const float *x, size_t cols)
 {
-    uint16_t half;
-    memcpy(&half, w, sizeof half);
+    float lane[KERNELS_LANES] = {0};
+    for (size_t c = 0; c < cols; c += KERNELS_GROUP)
+        lanes_add(lane, w + c, x + c, cols - c < KERNELS_GROUP ? cols - c : KERNELS_GROUP);
+    return lanes_sum(lane);
+}
+
+void product_c_f32(const struct product *p)
+{
+    for (size_t r = 0; r < p->rows; r++) {
+        const float *w = (const void *)((const uint8_t *)p->w + r * p->w_stride);
+        for (size_t t = 0; t < p->vectors; t++)
+            p->y[t * p->y_stride + r] = f32_dot(w, p->x + t * p->x_stride, p->cols);
+    }
+}
+
+static float bf16_value(uint16_t half)
+{
     uint32_t bits = (uint32_t)half << 16;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static float bf16_dot(const uint16_t *w, const float *x, size_t cols)
+/* n weights of a group, at any address, into lane order. */
+static void bf16_group(float *group, const void *w, size_t n)
+{
+    uint16_t half[KERNELS_GROUP] = {0};
+    memcpy(half, w, n * sizeof *half);
+    for (size_t j = 0; j < HALF; j++) {
+        group[j] = bf16_value(half[2 * j]);
+        group[HALF + j] = bf16_value(half[2 * j + 1]);
+    }
+}
+
+static float bf16_dot(const uint8_t *w, const float *x, size_t cols)
 {
     float lane[KERNELS_LANES] = {0}, group[KERNELS_GROUP];
     for (size_t c = 0; c < cols; c += KERNELS_GROUP) {
         size_t n = cols - c < KERNELS_GROUP ? cols - c : KERNELS_GROUP;
-        for (size_t i = 0; i < n; i++)
-            group[i] = bf16_value(w + c + i);
-        dot_group(lane, group, x + c, n);
+        bf16_group(group, w + 2 * c, n);
+        lanes_add(lane, group, x + c, n);
     }
     return lanes_sum(lane);
 }
@@ -63,13 +101,36 @@ static float bf16_dot(const uint16_t *w, const float *x, size_t cols)
 void product_c_bf16(const struct product *p)
 {
     for (size_t r = 0; r < p->rows; r++) {
-        const uint16_t *w = (const void *)((const uint8_t *)p->w + r * p->w_stride);
+        const uint8_t *w = (const uint8_t *)p->w + r * p->w_stride;
         for (size_t t = 0; t < p->vectors; t++)
             p->y[t * p->y_stride + r] = bf16_dot(w, p->x + t * p->x_stride, p->cols);
     }
 }
 
-/* The exact value of one nibble under a scale byte below 255. */
+static float pack12_dot(const struct pack12_block *b, size_t row, const float *x)
+{
+    float lane[KERNELS_LANES] = {0}, group[KERNELS_GROUP];
+    uint16_t w[PACK12_UNIT];
+    size_t next = pack12_block_start(b, row);
+    for (size_t c = 0; c < b->header.cols; c += KERNELS_GROUP) {
+        if (c % PACK12_UNIT == 0)
+            pack12_block_unit(w, b, row, c / PACK12_UNIT, &next);
+        bf16_group(group, w + c % PACK12_UNIT, KERNELS_GROUP);
+        lanes_add(lane, group, x + c, KERNELS_GROUP);
+    }
+    return lanes_sum(lane);
+}
+
+void product_c_pack12(const struct product *p)
+{
+    struct pack12_block b = pack12_block_open(p->w);
+    for (size_t r = 0; r < p->rows; r++)
+        for (size_t t = 0; t < p->vectors; t++)
+            p->y[t * p->y_stride + r] = pack12_dot(&b, p->first + r, p->x + t * p->x_stride);
+}
+
+/* The exact value of one nibble under a scale byte below 255: infinite beyond fp32, subnormal
+ * where it must be. */
 static float mxfp4_value(unsigned nibble, uint8_t scale)
 {
     static const float value[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
@@ -84,10 +145,12 @@ static float mxfp4_dot(const uint8_t *w, const uint8_t *scale, const float *x, s
 {
     float lane[KERNELS_LANES] = {0}, group[KERNELS_GROUP];
     for (size_t c = 0; c < cols; c += KERNELS_GROUP) {
-        const uint8_t *bytes = w + c / 2;
-        for (size_t i = 0; i < KERNELS_GROUP; i++)
-            group[i] = mxfp4_value(bytes[i / 2] >> (i & 1) * 4 & 15, scale[c / KERNELS_GROUP]);
-        dot_group(lane, group, x + c, KERNELS_GROUP);
+        for (size_t j = 0; j < HALF; j++) {
+            uint8_t both = w[c / 2 + j];
+            group[j] = mxfp4_value(both & 15, scale[c / KERNELS_GROUP]);
+            group[HALF + j] = mxfp4_value(both >> 4, scale[c / KERNELS_GROUP]);
+        }
+        lanes_add(lane, group, x + c, KERNELS_GROUP);
     }
     return lanes_sum(lane);
 }
@@ -103,23 +166,4 @@ int product_c_mxfp4(const struct product *p)
             p->y[t * p->y_stride + r] = mxfp4_dot(w, scale, p->x + t * p->x_stride, p->cols);
     }
     return 0;
-}
-
-static float f32_dot(const float *w, const float *x, size_t cols)
-{
-    float lane[KERNELS_LANES] = {0};
-    for (size_t i = 0; i < cols; i++) {
-        size_t j = (i >> 1) % 16, at = i / 32 * 32 + (i & 1) * 16 + j;
-        lane[j] = fmaf(w[at], x[at], lane[j]);
-    }
-    return lanes_sum(lane);
-}
-
-void product_c_f32(const struct product *p)
-{
-    for (size_t r = 0; r < p->rows; r++) {
-        const float *w = (const void *)((const uint8_t *)p->w + r * p->w_stride);
-        for (size_t t = 0; t < p->vectors; t++)
-            p->y[t * p->y_stride + r] = f32_dot(w, p->x + t * p->x_stride, p->cols);
-    }
 }

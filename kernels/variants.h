@@ -9,6 +9,7 @@ void product_c_lane_order(float *out, const float *x, size_t n);
 void product_c_bf16(const struct product *p);
 int product_c_mxfp4(const struct product *p);
 void product_c_f32(const struct product *p);
+void product_c_pack12(const struct product *p);
 
 /* product_avx2.c */
 void product_avx2_bf16(const struct product *p);
