@@ -142,6 +142,7 @@ int weights_open(struct weights **ret_w, const struct checkpoint *c,
         return -ENOMEM;
     w->checkpoint = c;
     w->plan = plan;
+    w->next.pass = 1; /* the first one that can begin */
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->to_feeder, NULL);
     pthread_cond_init(&w->to_step, NULL);
@@ -166,10 +167,11 @@ int weights_open(struct weights **ret_w, const struct checkpoint *c,
 /* Room for `span` bytes in the ring, in one run; NULL when the step must give first. */
 static uint8_t *ring_take(struct weights *w, size_t span, size_t *ret_bytes)
 {
-    size_t skipped = w->ring_head + span > w->ring_bytes ? w->ring_bytes - w->ring_head : 0;
+    bool wraps = w->ring_head + span > w->ring_bytes;
+    size_t skipped = wraps ? w->ring_bytes - w->ring_head : 0;
     if (w->ring_used + skipped + span > w->ring_bytes)
         return NULL;
-    size_t start = skipped ? 0 : w->ring_head;
+    size_t start = wraps ? 0 : w->ring_head;
     w->ring_head = start + span;
     w->ring_used += skipped + span;
     *ret_bytes = skipped + span;

@@ -362,6 +362,7 @@ def arguments():
         p.add_argument("--" + name, type=int, help="instead of the shape's")
     p.add_argument("--vocabulary", action="store_true", help="add a toy tokenizer")
     p.add_argument("--no-vision", action="store_true", help="leave out the vision shards")
+    p.add_argument("--stamp", help="file written once the checkpoint is complete")
     a = p.parse_args()
     s = dict(SHAPES[a.shape])
     for name, least in (("layers", 1), ("experts", s["chosen"]), ("vocab", SPECIALS + 2)):
@@ -381,6 +382,9 @@ def main():
     if a.vocabulary:
         vocabulary.write(a.folder, s["vocab"] - SPECIALS)
     print("%s: %d shards, %.1f MB" % (a.folder, count, total / 1e6), file=sys.stderr)
+    if a.stamp:
+        with open(a.stamp, "w"):
+            pass
 
 
 if __name__ == "__main__":

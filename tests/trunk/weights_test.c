@@ -135,7 +135,10 @@ static void pinned_blocks_are_read_once(void **state)
     weights_counters(s.weights, &second);
     assert_true(first.bytes_read > 0);
     assert_int_equal(first.bytes_read, second.bytes_read);
-    assert_int_equal(first.bytes_read, first.bytes_pinned);
+    /* The last page of a shard is rarely whole. */
+    assert_true(first.bytes_read <= first.bytes_pinned);
+    assert_true(first.bytes_read + safetensors_shards(s.checkpoint.tensors) * 4096 >
+                first.bytes_pinned);
     stage_close(&s);
 }
 
