@@ -105,9 +105,10 @@ def enums(tree):
 
 
 def variables(tree):
-    """Nothing outside of functions changes, but for what GLOBALS names."""
+    """Nothing outside of functions changes, but for what GLOBALS names and the options that
+    a program's main.c fills."""
     for name in tree.c():
-        if name.startswith("tests/"):
+        if name.startswith("tests/") or stem(name) == "main":
             continue
         for item in items(tree.text(name)):
             if item.is_function or not re.search(r"\w", item.head):
