@@ -1,7 +1,7 @@
 /*
  * kapok-expertd: serves routed experts from disk.
  *
- * Threads, started by service_start(): intake and opener (requests), drive (the disk and the
+ * Threads, started by serving_start(): intake and opener (requests), drive (the disk and the
  * cache), compute (--threads of them), and what nng starts for its sockets. This one waits.
  */
 #include <limits.h>
@@ -13,36 +13,11 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "expertd/service.h"
+#include "expertd/serving.h"
 
-static struct service_options chosen;
-static const char *level;
-
-static const struct option table[] = {
-    {"checkpoint", OPTION_TEXT, &chosen.checkpoint, NULL, "DIR", "the released checkpoint"},
-    {"listen", OPTION_TEXT, &chosen.listen, "tcp://127.0.0.1:7101", "ADDRESS",
-     "where to be asked; port 0 lets the kernel choose"},
-    {"secret", OPTION_TEXT, &chosen.secret, NULL, "FILE", "the deployment's secret"},
-    {"layers", OPTION_TEXT, &chosen.layers, NULL, "LIST", "layers to serve, as 1-5,9"},
-    {"experts", OPTION_TEXT, &chosen.experts, NULL, "LIST", "experts to serve"},
-    {"bands", OPTION_TEXT, &chosen.bands, NULL, "LIST", "bands of them to serve"},
-    {"memory", OPTION_SIZE, &chosen.memory, "2G", "BYTES", "for everything it holds", 1},
-    {"threads", OPTION_COUNT, &chosen.threads, "0", "N", "that compute; 0: one a CPU", 0, 1024},
-    {"rows", OPTION_COUNT, &chosen.rows, "256", "N", "rows of one request at most", 1, 65536},
-    {"requests", OPTION_COUNT, &chosen.requests, "4", "N", "requests worked on at once", 1,
-     256},
-    {"isa", OPTION_TEXT, &chosen.isa, NULL, "NAME",
-     "at most these instructions: c, avx2, avx512"},
-    {"buffered", OPTION_FLAG, &chosen.buffered, NULL, NULL,
-     "read through the page cache, for file systems without O_DIRECT"},
-    {"log", OPTION_TEXT, &level, "info", "LEVEL", "debug, info, warn or error"},
-};
-
-static const struct options_program program = {
-    .name = "kapok-expertd",
-    .purpose = "Serves routed experts from disk.",
-    .option = table,
-    .count = sizeof table / sizeof *table,
+struct settings {
+    struct serving_options serving;
+    const char *level;
 };
 
 /* nng allocates every message; without these each large one is mapped and faulted in anew. */
@@ -63,42 +38,61 @@ static int refuse(const struct problems *p, int code)
     return code;
 }
 
-static int check_options(struct problems *p)
+static int check_options(const struct settings *chosen, struct problems *p)
 {
     enum log_level lowest = LOG_INFO;
-    if (log_level_parse(level, &lowest))
-        problems_add(p, "--log %s: expected debug, info, warn or error", level);
-    if (!chosen.checkpoint)
+    if (log_level_parse(chosen->level, &lowest))
+        problems_add(p, "--log %s: expected debug, info, warn or error", chosen->level);
+    if (!chosen->serving.checkpoint)
         problems_add(p, "--checkpoint is missing");
-    if (!chosen.secret)
+    if (!chosen->serving.secret)
         problems_add(p, "--secret is missing");
-    log_init(program.name, lowest);
-    return p->count ? -1 : 0;
+    log_init("kapok-expertd", lowest);
+    return p->count ? refuse(p, 2) : 0;
 }
 
-static int serve(struct problems *p)
+static int serve(const struct serving_options *o, struct problems *p)
 {
-    struct service *s = NULL;
+    struct serving *s = NULL;
     double begun = thread_now();
-    int r = service_open(&s, &chosen, p);
+    int r = serving_open(&s, o, p);
     if (!r)
-        service_print_memory(s, stderr);
+        serving_print_memory(s, stderr);
     if (!r)
-        r = service_start(s, p);
+        r = serving_start(s, p);
     if (!r) {
-        printf("listening %s\n", service_address(s));
+        printf("listening %s\n", serving_address(s));
         fflush(stdout);
         log_info("serving tiles=%llu seconds=%.2f resident=%llu",
-                 (unsigned long long)service_tiles(s), thread_now() - begun,
+                 (unsigned long long)serving_tiles(s), thread_now() - begun,
                  (unsigned long long)memory_resident());
         log_info("stopping signal=%d", thread_wait_signal());
     }
-    service_close(s);
+    serving_close(s);
     return r ? refuse(p, EXIT_FAILURE) : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
 {
+    struct settings chosen = {0};
+    struct serving_options *s = &chosen.serving;
+    const struct option table[] = {
+        {"checkpoint", OPTION_TEXT, &s->checkpoint, NULL, "DIR", "the released checkpoint"},
+        {"listen", OPTION_TEXT, &s->listen, "tcp://127.0.0.1:7101", "ADDRESS", "port 0: any"},
+        {"secret", OPTION_TEXT, &s->secret, NULL, "FILE", "the deployment's secret"},
+        {"layers", OPTION_TEXT, &s->layers, NULL, "LIST", "layers to serve, as 1-5,9"},
+        {"experts", OPTION_TEXT, &s->experts, NULL, "LIST", "experts to serve"},
+        {"bands", OPTION_TEXT, &s->bands, NULL, "LIST", "bands of them to serve"},
+        {"memory", OPTION_SIZE, &s->memory, "2G", "BYTES", "for everything it holds", 1},
+        {"threads", OPTION_COUNT, &s->threads, "0", "N", "compute; 0: one a CPU", 0, 1024},
+        {"rows", OPTION_COUNT, &s->rows, "256", "N", "rows of one request", 1, 65536},
+        {"requests", OPTION_COUNT, &s->requests, "4", "N", "worked on at once", 1, 256},
+        {"isa", OPTION_TEXT, &s->isa, NULL, "NAME", "at most c, avx2 or avx512"},
+        {"buffered", OPTION_FLAG, &s->buffered, NULL, NULL, "without O_DIRECT"},
+        {"log", OPTION_TEXT, &chosen.level, "info", "LEVEL", "debug, info, warn or error"},
+    };
+    const struct options_program program = {"kapok-expertd", "Serves routed experts from disk.",
+                                            NULL, table, sizeof table / sizeof *table};
     static struct problems problems;
     struct options options;
     char text[2048];
@@ -107,13 +101,11 @@ int main(int argc, char **argv)
     thread_block_signals();
     problems_init(&problems);
     options_parse(&program, argc, argv, &options);
-    int code = 2;
-    if (check_options(&problems)) {
-        refuse(&problems, code);
-    } else {
+    int code = check_options(&chosen, &problems);
+    if (!code) {
         options_describe(&program, text, sizeof text);
         log_info("options %s", text);
-        code = serve(&problems);
+        code = serve(s, &problems);
     }
     options_release(&options);
     return code;

@@ -2,8 +2,8 @@
  * An expert server as a whole: opened from its options, started, stopped. main.c does little
  * else; tests run several in one process.
  */
-#ifndef EXPERTD_SERVICE_H
-#define EXPERTD_SERVICE_H
+#ifndef EXPERTD_SERVING_H
+#define EXPERTD_SERVING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,9 +11,9 @@
 
 #include "base/problems.h"
 
-struct service;
+struct serving;
 
-struct service_options {
+struct serving_options {
     const char *checkpoint, *listen, *secret;
     const char *layers, *experts, *bands; /* NULL: all */
     const char *isa;                      /* NULL: the best */
@@ -24,16 +24,16 @@ struct service_options {
 };
 
 /* Indexes the checkpoint and takes the memory; nothing listens or runs yet. */
-int service_open(struct service **ret_service, const struct service_options *o,
+int serving_open(struct serving **ret_serving, const struct serving_options *o,
                  struct problems *p);
 
 /* Starts the threads, then listens. */
-int service_start(struct service *s, struct problems *p);
+int serving_start(struct serving *s, struct problems *p);
 
-void service_close(struct service *s); /* stops what was started; NULL is fine */
+void serving_close(struct serving *s); /* stops what was started; NULL is fine */
 
-const char *service_address(const struct service *s);
-uint64_t service_tiles(const struct service *s);
-void service_print_memory(const struct service *s, FILE *out);
+const char *serving_address(const struct serving *s);
+uint64_t serving_tiles(const struct serving *s);
+void serving_print_memory(const struct serving *s, FILE *out);
 
 #endif

@@ -3,7 +3,7 @@
  * the rest of the budget, but no more than there are experts. Two slots are the floor: one
  * being read, one being computed.
  */
-#include "expertd/service.h"
+#include "expertd/serving.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 #define SLOTS_LEAST 2
 #define GREETINGS   16 /* requests under way beside the Computes */
 
-struct service {
-    struct service_options options;
+struct serving {
+    struct serving_options options;
     struct checkpoint checkpoint;
     struct tile_set tiles;
     struct memory memory;
@@ -34,12 +34,12 @@ struct service {
     bool drive_runs, dispatch_runs;
 };
 
-static size_t requests_most(const struct service *s)
+static size_t requests_most(const struct serving *s)
 {
     return (size_t)s->options.requests + GREETINGS;
 }
 
-static int choose_kernels(struct service *s, struct problems *p)
+static int choose_kernels(struct serving *s, struct problems *p)
 {
     const char *reason = "";
     s->kernels = kernels_best(s->options.isa, &reason);
@@ -51,12 +51,12 @@ static int choose_kernels(struct service *s, struct problems *p)
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-static size_t slot_stride(const struct service *s)
+static size_t slot_stride(const struct serving *s)
 {
     return (s->source.slot_bytes + DISK_PAGE - 1) / DISK_PAGE * DISK_PAGE;
 }
 
-static uint64_t need(const struct service *s, size_t slots)
+static uint64_t need(const struct serving *s, size_t slots)
 {
     const struct shape *h = &s->checkpoint.shape;
     uint32_t rows = (uint32_t)s->options.rows;
@@ -66,7 +66,7 @@ static uint64_t need(const struct service *s, size_t slots)
            slots * slot_stride(s);
 }
 
-static int choose_slots(const struct service *s, size_t *ret_slots, struct problems *p)
+static int choose_slots(const struct serving *s, size_t *ret_slots, struct problems *p)
 {
     uint64_t budget = s->options.memory, floor = need(s, SLOTS_LEAST);
     uint64_t each = slot_stride(s) + sizeof(struct cache_entry);
@@ -87,7 +87,7 @@ static int choose_slots(const struct service *s, size_t *ret_slots, struct probl
     return 0;
 }
 
-static int take_memory(struct service *s, struct problems *p)
+static int take_memory(struct serving *s, struct problems *p)
 {
     const struct shape *h = &s->checkpoint.shape;
     size_t slots = 0, wants = s->options.requests * h->experts;
@@ -110,7 +110,7 @@ static int take_memory(struct service *s, struct problems *p)
 
 /* ---- open, start, close ---------------------------------------------------------------- */
 
-static void wire(struct service *s)
+static void wire(struct serving *s)
 {
     s->dispatch = (struct dispatch){
         .shape = &s->checkpoint.shape,
@@ -128,9 +128,9 @@ static void wire(struct service *s)
     };
 }
 
-static int open_parts(struct service *s, struct problems *p)
+static int open_parts(struct serving *s, struct problems *p)
 {
-    const struct service_options *o = &s->options;
+    const struct serving_options *o = &s->options;
     int r = choose_kernels(s, p);
     if (!r)
         r = secret_load(o->secret, s->secret, p);
@@ -147,10 +147,10 @@ static int open_parts(struct service *s, struct problems *p)
     return r;
 }
 
-int service_open(struct service **ret_service, const struct service_options *o,
+int serving_open(struct serving **ret_serving, const struct serving_options *o,
                  struct problems *p)
 {
-    struct service *s = calloc(1, sizeof *s);
+    struct serving *s = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
     s->options = *o;
@@ -159,15 +159,15 @@ int service_open(struct service **ret_service, const struct service_options *o,
     memory_init(&s->memory, 0); /* the budget counts from when the floor is known */
     int r = open_parts(s, p);
     if (r) {
-        service_close(s);
+        serving_close(s);
         return r;
     }
     wire(s);
-    *ret_service = s;
+    *ret_serving = s;
     return 0;
 }
 
-static int listen_now(struct service *s, struct problems *p)
+static int listen_now(struct serving *s, struct problems *p)
 {
     struct link_server_options o = {
         .address = s->options.listen,
@@ -180,7 +180,7 @@ static int listen_now(struct service *s, struct problems *p)
     return link_server_open(&s->server, &o, p);
 }
 
-int service_start(struct service *s, struct problems *p)
+int serving_start(struct serving *s, struct problems *p)
 {
     int r = crew_start(&s->crew);
     if (!r) {
@@ -200,7 +200,7 @@ int service_start(struct service *s, struct problems *p)
     return listen_now(s, p);
 }
 
-void service_close(struct service *s)
+void serving_close(struct serving *s)
 {
     if (!s)
         return;
@@ -224,17 +224,17 @@ void service_close(struct service *s)
     free(s);
 }
 
-const char *service_address(const struct service *s)
+const char *serving_address(const struct serving *s)
 {
     return link_server_address(s->server);
 }
 
-uint64_t service_tiles(const struct service *s)
+uint64_t serving_tiles(const struct serving *s)
 {
     return tile_set_count(&s->tiles, &s->checkpoint.shape);
 }
 
-void service_print_memory(const struct service *s, FILE *out)
+void serving_print_memory(const struct serving *s, FILE *out)
 {
     memory_print(&s->memory, out);
 }
