@@ -103,27 +103,30 @@ static void check_tile(uint32_t layer, uint32_t expert, uint32_t band, const str
                (size_t[]){band, FIXTURE_WIDTH / 32, 1, FIXTURE_LATENT});
 }
 
+static void check_load(uint32_t layer, uint32_t expert, uint64_t bands, uint8_t *slot)
+{
+    struct source_plan plan;
+    source_plan(&source, (uint32_t[]){layer, expert}, bands, &plan);
+    assert_true(plan.bytes <= source.slot_bytes);
+    assert_true(plan.reads <= source.reads_most);
+    memset(slot, 0xee, source.slot_bytes);
+    fill(&plan, slot);
+    for (uint32_t b = 0; b < FIXTURE_BANDS; b++) {
+        if (!(bands >> b & 1))
+            continue;
+        struct ffn_tile t = source_tile(&source, &plan, (uint32_t[]){layer, expert, b}, slot);
+        check_tile(layer, expert, b, &t);
+    }
+}
+
 static void every_tile_lies_where_the_plan_says(void **state)
 {
     static const uint64_t mask[] = {0xfff, 0x001, 0x800, 0x03f, 0xfc0, 0x555, 0xaaa, 0x86a};
     uint8_t *slot = aligned_alloc(DISK_PAGE, source.slot_bytes + DISK_PAGE);
     for (uint32_t layer = 1; layer < FIXTURE_LAYERS; layer++)
         for (uint32_t expert = 0; expert < FIXTURE_EXPERTS; expert++)
-            for (size_t m = 0; m < sizeof mask / sizeof *mask; m++) {
-                struct source_plan plan;
-                source_plan(&source, (uint32_t[]){layer, expert}, mask[m], &plan);
-                assert_true(plan.bytes <= source.slot_bytes);
-                assert_true(plan.reads <= source.reads_most);
-                memset(slot, 0xee, source.slot_bytes);
-                fill(&plan, slot);
-                for (uint32_t b = 0; b < FIXTURE_BANDS; b++) {
-                    if (!(mask[m] >> b & 1))
-                        continue;
-                    struct ffn_tile t =
-                        source_tile(&source, &plan, (uint32_t[]){layer, expert, b}, slot);
-                    check_tile(layer, expert, b, &t);
-                }
-            }
+            for (size_t m = 0; m < sizeof mask / sizeof *mask; m++)
+                check_load(layer, expert, mask[m], slot);
     free(slot);
 }
 
