@@ -32,7 +32,7 @@ struct fake_trunk {
     uint64_t last_number;
     bool last_kept;
     Kapok__StepReply last_reply;
-    float *payload;
+    float *payload, *expected;
     size_t payload_bytes;
     uint64_t steps_run, rows_run, cancelled;
     atomic_ullong cancel;
@@ -129,11 +129,9 @@ static int run_row(struct fake_trunk *f, const struct link_request *r, const Kap
         return -EINVAL;
     q->token[q->count++] = s->token[i];
     if (f->options.layer_first > 0) {
-        float expected[SHAPE_SOURCES * 8];
-
-        activations(f, q, q->count, f->options.layer_first, expected);
-        if (memcmp(expected, (const float *)r->msg.payload + i * in, in * sizeof *expected) !=
-            0)
+        activations(f, q, q->count, f->options.layer_first, f->expected);
+        if (memcmp(f->expected, (const float *)r->msg.payload + i * in,
+                   in * sizeof *f->expected) != 0)
             return -EPROTO;
     }
     if (!last_stage(f)) {
@@ -368,6 +366,7 @@ struct fake_trunk *fake_trunk_start(const struct fake_trunk_options *o)
     f->sequence = calloc(HUB_IDS, sizeof *f->sequence);
     f->payload = calloc(o->rows, (o->shape->vocab + SHAPE_SOURCES * o->shape->hidden) *
                                      sizeof *f->payload);
+    f->expected = calloc(SHAPE_SOURCES * o->shape->hidden, sizeof *f->expected);
     atomic_store(&f->layer_seconds, o->layer_seconds);
     kapok__step_reply__init(&f->last_reply);
     pthread_mutex_init(&f->lock, NULL);
@@ -395,6 +394,7 @@ void fake_trunk_stop(struct fake_trunk *f)
     pthread_mutex_destroy(&f->lock);
     free(f->sequence);
     free(f->payload);
+    free(f->expected);
     free(f);
 }
 
