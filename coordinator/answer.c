@@ -36,11 +36,13 @@ static void send_event(struct answer *a, const char *text)
 
 void answer_chunk(struct answer *a, json_t *chunk)
 {
+    json_t *whole = answer_json_head(a, a->kind->chunk_object);
     char *text;
 
-    answer_json_head(a, a->kind->chunk_object, chunk);
-    text = json_dumps(chunk, JSON_COMPACT);
+    json_object_update(whole, chunk);
     json_decref(chunk);
+    text = json_dumps(whole, JSON_COMPACT);
+    json_decref(whole);
     if (text != NULL)
         send_event(a, text);
     free(text);
@@ -79,7 +81,7 @@ static void reply_whole(struct answer *a)
 
     json_decref(whole);
     http_reply(a->http, 200, "application/json", text != NULL ? text : "",
-               text != NULL ? strlen(text) : 0, NULL, 0);
+               text != NULL ? strlen(text) : 0, NULL);
     free(text);
 }
 
@@ -176,24 +178,24 @@ static int open_choice(struct answer *a, uint32_t index, const uint32_t *prompt,
     return a->kind->open(c);
 }
 
-static struct answer *make(struct service *s, const struct answer_kind *kind,
-                           const struct params *params, const uint32_t *prompt, size_t count,
+static struct answer *make(struct api *s, const struct answer_request *q,
                            struct http_request *r)
 {
-    struct answer *a = calloc(1, sizeof *a + params->choices * sizeof a->choice[0]);
+    uint32_t choices = (uint32_t)q->params->choices;
+    struct answer *a = calloc(1, sizeof *a + choices * sizeof a->choice[0]);
 
     if (a == NULL)
         return NULL;
-    a->service = s;
-    a->kind = kind;
+    a->api = s;
+    a->kind = q->kind;
     a->http = r;
     a->created = time(NULL);
-    a->prompt = (uint32_t)count;
-    a->params = *params;
-    a->open = (uint32_t)params->choices;
-    make_id(a->id, sizeof a->id, kind->id_prefix);
-    for (uint32_t i = 0; i < params->choices; i++) {
-        if (open_choice(a, i, prompt, count) != 0) {
+    a->prompt = (uint32_t)q->count;
+    a->params = *q->params;
+    a->open = choices;
+    make_id(a->id, sizeof a->id, q->kind->id_prefix);
+    for (uint32_t i = 0; i < choices; i++) {
+        if (open_choice(a, i, q->prompt, q->count) != 0) {
             a->params.stops = 0; /* still the caller's */
             answer_free(a);
             return NULL;
@@ -203,7 +205,7 @@ static struct answer *make(struct service *s, const struct answer_kind *kind,
 }
 
 /* Does the request fit into the context and into the stages' room? */
-static bool fits(struct service *s, const struct params *p, size_t count, struct api_error *e)
+static bool fits(struct api *s, const struct params *p, size_t count, struct api_error *e)
 {
     struct hub_limits limits;
     uint64_t room = s->checkpoint->shape.context;
@@ -228,7 +230,7 @@ static bool submit(struct answer *a, struct api_error *e)
 
     for (uint32_t i = 0; i < a->params.choices; i++)
         g[i] = a->choice[i].generation;
-    error = scheduler_submit(a->service->scheduler, g, a->params.choices);
+    error = scheduler_submit(a->api->scheduler, g, a->params.choices);
     if (error == -EAGAIN)
         return api_error_set(e, 429, "", "queue_full",
                              "too many requests are waiting; try again later");
@@ -237,19 +239,17 @@ static bool submit(struct answer *a, struct api_error *e)
     return true;
 }
 
-bool answer_begin(struct service *s, const struct answer_kind *kind, struct params *params,
-                  const uint32_t *prompt, size_t count, struct http_request *r,
+bool answer_begin(struct api *s, const struct answer_request *q, struct http_request *r,
                   struct api_error *e)
 {
+    bool stream = q->params->stream;
     struct answer *a;
-    bool stream;
 
-    if (!fits(s, params, count, e))
+    if (!fits(s, q->params, q->count, e))
         return false;
-    a = make(s, kind, params, prompt, count, r);
+    a = make(s, q, r);
     if (a == NULL)
         return api_error_set(e, 503, "", NULL, "out of memory");
-    stream = params->stream;
     if (submit(a, e)) {
         if (stream)
             http_stream(r); /* what the scheduler has written already goes out behind it */

@@ -11,9 +11,9 @@
 
 #include <jansson.h>
 
+#include "coordinator/api.h"
 #include "coordinator/generation.h"
 #include "coordinator/params.h"
-#include "coordinator/service.h"
 
 struct answer;
 
@@ -41,7 +41,7 @@ struct answer_kind {
 };
 
 struct answer {
-    struct service *service;
+    struct api *api;
     const struct answer_kind *kind;
     struct http_request *http;
     char id[48];
@@ -53,10 +53,16 @@ struct answer {
     struct answer_choice choice[];
 };
 
+struct answer_request {
+    const struct answer_kind *kind;
+    struct params *params;
+    const uint32_t *prompt; /* copied */
+    size_t count;
+};
+
 /* Makes the answer and submits it. Takes over `params` and `r` when it succeeds; otherwise the
  * error is set and both are still the caller's. */
-bool answer_begin(struct service *s, const struct answer_kind *kind, struct params *params,
-                  const uint32_t *prompt, size_t count, struct http_request *r,
+bool answer_begin(struct api *s, const struct answer_request *q, struct http_request *r,
                   struct api_error *e);
 
 /* Sends one chunk of a stream, taking the reference: adds id, object, created and model. */

@@ -6,12 +6,10 @@
  */
 #include "coordinator/answer_json.h"
 
-void answer_json_head(const struct answer *a, const char *object, json_t *into)
+json_t *answer_json_head(const struct answer *a, const char *object)
 {
-    json_object_set_new(into, "id", json_string(a->id));
-    json_object_set_new(into, "object", json_string(object));
-    json_object_set_new(into, "created", json_integer(a->created));
-    json_object_set_new(into, "model", json_string(a->service->model));
+    return json_pack("{s:s,s:s,s:I,s:s}", "id", a->id, "object", object, "created",
+                     (json_int_t)a->created, "model", a->api->model);
 }
 
 const char *answer_finish_reason(const struct answer_choice *c)
@@ -61,7 +59,7 @@ json_t *answer_kapok(const struct answer_choice *c)
 
 json_t *answer_json_whole(struct answer *a)
 {
-    json_t *whole = json_object(), *choices = json_array();
+    json_t *whole = answer_json_head(a, a->kind->object), *choices = json_array();
 
     for (uint32_t i = 0; i < a->params.choices; i++) {
         json_t *choice = a->kind->whole(&a->choice[i]);
@@ -70,7 +68,6 @@ json_t *answer_json_whole(struct answer *a)
             json_object_set_new(choice, "kapok", answer_kapok(&a->choice[i]));
         json_array_append_new(choices, choice);
     }
-    answer_json_head(a, a->kind->object, whole);
     json_object_set_new(whole, "choices", choices);
     json_object_set_new(whole, "usage", answer_json_usage(a));
     json_object_set_new(whole, "kapok", answer_kapok(&a->choice[0]));

@@ -4,8 +4,8 @@
 
 #include "coordinator/answer.h"
 
-/* Adds id, object, created, model. */
-void answer_json_head(const struct answer *a, const char *object, json_t *into);
+/* An object of id, object, created, model. */
+json_t *answer_json_head(const struct answer *a, const char *object);
 
 /* prompt, completion and total tokens of all choices, and cached ones. */
 json_t *answer_json_usage(const struct answer *a);

@@ -73,7 +73,7 @@ void api_error_reply(const struct api_error *e, struct http_request *r)
     char *text = api_error_text(e);
     const char *body = text != NULL ? text : "{\"error\":{\"message\":\"out of memory\"}}";
 
-    http_reply(r, e->status, "application/json", body, strlen(body), field, has_field);
+    http_reply(r, e->status, "application/json", body, strlen(body), has_field ? field : NULL);
     free(text);
 }
 

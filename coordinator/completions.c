@@ -73,8 +73,8 @@ static bool ids_of(const json_t *array, uint32_t vocab, uint32_t *out, struct ap
 }
 
 /* The prompt's tokens, malloc'ed. */
-static bool prompt_of(struct service *s, const json_t *v, uint32_t **ret_tokens,
-                      size_t *ret_count, struct api_error *e)
+static bool prompt_of(struct api *s, const json_t *v, uint32_t **ret_tokens, size_t *ret_count,
+                      struct api_error *e)
 {
     uint32_t *tokens;
     size_t count;
@@ -155,7 +155,7 @@ static const struct answer_kind kind = {
     .whole = choice_whole,
 };
 
-static bool begin(struct service *s, const json_t *body, struct completion *c,
+static bool begin(struct api *s, const json_t *body, struct completion *c,
                   struct http_request *r, struct api_error *e)
 {
     const struct field *tables[] = {params_fields, fields};
@@ -170,12 +170,12 @@ static bool begin(struct service *s, const json_t *body, struct completion *c,
         return false;
     if (c->params.most == 0)
         c->params.most = COMPLETIONS_MOST;
-    begun = answer_begin(s, &kind, &c->params, tokens, count, r, e);
+    begun = answer_begin(s, &(struct answer_request){&kind, &c->params, tokens, count}, r, e);
     free(tokens);
     return begun;
 }
 
-void completions_handle(struct service *s, struct http_request *r)
+void completions_handle(struct api *s, struct http_request *r)
 {
     struct problems problems;
     struct api_error e = {0};

@@ -25,7 +25,7 @@ static enum MHD_Result refuse(struct http_request *r)
 
     if (body == NULL)
         return MHD_NO;
-    http_reply(r, r->refusal, "application/json", body, strlen(body), NULL, 0);
+    http_reply(r, r->refusal, "application/json", body, strlen(body), NULL);
     free(body);
     result = http_request_proceed(r);
     return result;

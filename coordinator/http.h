@@ -70,9 +70,9 @@ struct http_field {
     const char *name, *value;
 };
 
-/* The whole answer; everything is copied. `fields` may be NULL. */
+/* The whole answer; everything is copied. `field` is one more header, or NULL. */
 void http_reply(struct http_request *r, int status, const char *type, const char *body,
-                size_t length, const struct http_field *fields, size_t count);
+                size_t length, const struct http_field *field);
 
 /* Begins an event stream (text/event-stream, 200): headers go out at once, then a comment or
  * what was written before this call. */

@@ -105,15 +105,15 @@ static void request_answer(struct http_request *r, int status, struct MHD_Respon
 }
 
 void http_reply(struct http_request *r, int status, const char *type, const char *body,
-                size_t length, const struct http_field *fields, size_t count)
+                size_t length, const struct http_field *field)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(length, (void *)body, MHD_RESPMEM_MUST_COPY);
 
     if (response != NULL) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-        for (size_t i = 0; i < count; i++)
-            MHD_add_response_header(response, fields[i].name, fields[i].value);
+        if (field != NULL)
+            MHD_add_response_header(response, field->name, field->value);
     }
     request_answer(r, status, response);
 }

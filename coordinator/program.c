@@ -28,7 +28,7 @@ struct program {
     struct monitor *monitor;
     struct http *http;
     char *api_key;
-    struct service service;
+    struct api api;
     bool scheduling, monitoring;
 };
 
@@ -152,14 +152,14 @@ static int serve(struct program *g, const struct program_options *o, struct prob
                                    .comment_seconds = 8,
                                    .handle = routes_handle,
                                    .explain = api_error_explain,
-                                   .context = &g->service};
+                                   .context = &g->api};
 
-    g->service.model = o->model;
-    g->service.checkpoint = &g->checkpoint;
-    g->service.scheduler = g->scheduler;
-    g->service.monitor = g->monitor;
-    g->service.api_key = g->api_key;
-    g->service.started = time(NULL);
+    g->api.model = o->model;
+    g->api.checkpoint = &g->checkpoint;
+    g->api.scheduler = g->scheduler;
+    g->api.monitor = g->monitor;
+    g->api.api_key = g->api_key;
+    g->api.started = time(NULL);
     return http_open(&g->http, &options, p);
 }
 

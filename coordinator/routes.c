@@ -17,18 +17,18 @@ static void reply_json(struct http_request *r, int status, json_t *j)
     char *text = j != NULL ? json_dumps(j, JSON_COMPACT) : NULL;
 
     http_reply(r, status, "application/json", text != NULL ? text : "{}",
-               text != NULL ? strlen(text) : 2, NULL, 0);
+               text != NULL ? strlen(text) : 2, NULL);
     free(text);
     json_decref(j);
     http_release(r);
 }
 
-static void handle_health(struct service *s, struct http_request *r)
+static void handle_health(struct api *s, struct http_request *r)
 {
     reply_json(r, 200, json_pack("{s:s}", "status", "ok"));
 }
 
-static void handle_ready(struct service *s, struct http_request *r)
+static void handle_ready(struct api *s, struct http_request *r)
 {
     bool ready;
     json_t *j = status_ready_json(s, &ready);
@@ -36,19 +36,19 @@ static void handle_ready(struct service *s, struct http_request *r)
     reply_json(r, ready ? 200 : 503, j);
 }
 
-static void handle_status(struct service *s, struct http_request *r)
+static void handle_status(struct api *s, struct http_request *r)
 {
     reply_json(r, 200, status_json(s, http_connections(r)));
 }
 
-static json_t *model_json(struct service *s)
+static json_t *model_json(struct api *s)
 {
     return json_pack("{s:s,s:s,s:I,s:s,s:I}", "id", s->model, "object", "model", "created",
                      (json_int_t)s->started, "owned_by", "kapok", "context_length",
                      (json_int_t)s->checkpoint->shape.context);
 }
 
-static void handle_models(struct service *s, struct http_request *r)
+static void handle_models(struct api *s, struct http_request *r)
 {
     reply_json(r, 200, json_pack("{s:s,s:[o]}", "object", "list", "data", model_json(s)));
 }
@@ -60,7 +60,7 @@ static void refuse(struct http_request *r, const struct api_error *e)
 }
 
 /* GET /v1/models/{id} */
-static void handle_model(struct service *s, struct http_request *r)
+static void handle_model(struct api *s, struct http_request *r)
 {
     const char *name = http_path(r) + strlen("/v1/models/");
     struct api_error e = {0};
@@ -76,7 +76,7 @@ static void handle_model(struct service *s, struct http_request *r)
 
 struct route {
     const char *method, *path; /* a path ending in / also stands for what follows */
-    void (*handle)(struct service *s, struct http_request *r);
+    void (*handle)(struct api *s, struct http_request *r);
     bool open; /* needs no key */
 };
 
@@ -121,7 +121,7 @@ static const struct route *find(struct http_request *r, struct api_error *e)
     return NULL;
 }
 
-static bool may(const struct service *s, struct http_request *r, struct api_error *e)
+static bool may(const struct api *s, struct http_request *r, struct api_error *e)
 {
     const char *header = http_header(r, "Authorization");
     size_t n = s->api_key != NULL ? strlen(s->api_key) : 0;
@@ -138,7 +138,7 @@ static bool may(const struct service *s, struct http_request *r, struct api_erro
 
 void routes_handle(void *context, struct http_request *r)
 {
-    struct service *s = context;
+    struct api *s = context;
     struct api_error e = {0};
     const struct route *route = find(r, &e);
 

@@ -2,10 +2,10 @@
 #ifndef COORDINATOR_ROUTES_H
 #define COORDINATOR_ROUTES_H
 
+#include "coordinator/api.h"
 #include "coordinator/http.h"
-#include "coordinator/service.h"
 
-/* The HTTP server's `handle`; context is the struct service. */
+/* The HTTP server's `handle`; context is the struct api. */
 void routes_handle(void *context, struct http_request *r);
 
 #endif

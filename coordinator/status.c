@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 
-json_t *status_ready_json(struct service *s, bool *ret_ready)
+json_t *status_ready_json(struct api *s, bool *ret_ready)
 {
     char why[512];
 
@@ -13,7 +13,7 @@ json_t *status_ready_json(struct service *s, bool *ret_ready)
     return json_pack("{s:b,s:s}", "ready", 0, "missing", why);
 }
 
-static json_t *requests_json(struct service *s)
+static json_t *requests_json(struct api *s)
 {
     struct scheduler_status x;
 
@@ -29,7 +29,7 @@ static json_t *requests_json(struct service *s)
                      (json_int_t)x.step_rows, "step_seconds", x.step_seconds);
 }
 
-static json_t *hub_json(struct service *s)
+static json_t *hub_json(struct api *s)
 {
     struct hub_counts x;
 
@@ -48,7 +48,7 @@ static void add_tiles(const json_t *stage, json_int_t *needed, json_int_t *cover
     *covered += json_integer_value(json_object_get(serves, "tiles_covered"));
 }
 
-json_t *status_json(struct service *s, unsigned connections)
+json_t *status_json(struct api *s, unsigned connections)
 {
     struct hub *hub = scheduler_hub(s->scheduler);
     json_t *stages = json_array(), *j;

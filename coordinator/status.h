@@ -4,12 +4,12 @@
 
 #include <jansson.h>
 
-#include "coordinator/service.h"
+#include "coordinator/api.h"
 
 /* Everything the status page shows; a new reference. */
-json_t *status_json(struct service *s, unsigned connections);
+json_t *status_json(struct api *s, unsigned connections);
 
 /* {"ready": true} or {"ready": false, "missing": "..."}; *ret_ready says which. */
-json_t *status_ready_json(struct service *s, bool *ret_ready);
+json_t *status_ready_json(struct api *s, bool *ret_ready);
 
 #endif

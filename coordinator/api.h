@@ -2,8 +2,8 @@
  * What the request handlers share: the model, the scheduler, the monitor. Filled in by main.c
  * before the first request, read-only afterwards.
  */
-#ifndef COORDINATOR_SERVICE_H
-#define COORDINATOR_SERVICE_H
+#ifndef COORDINATOR_API_H
+#define COORDINATOR_API_H
 
 #include <time.h>
 
@@ -11,7 +11,7 @@
 #include "coordinator/scheduler.h"
 #include "proto/checkpoint.h"
 
-struct service {
+struct api {
     const char *model; /* the name clients use */
     const struct checkpoint *checkpoint;
     struct scheduler *scheduler;
