@@ -108,11 +108,12 @@ def built(tree):
 
 
 def mentions(text, base, stem, kind):
-    """'x_test.c' itself, or made in a foreach: '@0@_test.c' or name + '_test.c', and 'x'."""
+    """'fuzz_x.c' itself, or made in a foreach: 'fuzz_@0@.c' or 'fuzz_' + name + '.c', and 'x'."""
     if re.search(r"['/]%s'" % re.escape(base), text):
         return True
     made = re.findall(r"['/]([\w@]*@\d@[\w@]*)%s'" % re.escape(kind), text)
-    made += ["@0@" + end for end in re.findall(r"\w \+ '(\w*)%s'" % re.escape(kind), text)]
+    made += [begin + "@0@" + end for begin, end in re.findall(
+        r"(?:'(\w*)' \+ )?\w+ \+ '(\w*)%s'" % re.escape(kind), text)]
     for pattern in made:
         found = re.fullmatch(re.sub(r"@\d@", r"(\\w+)", pattern), stem)
         if found and all("'%s'" % word in text for word in found.groups()):

@@ -35,7 +35,9 @@ GOOD = {
                         'static void run(void)\n{\n#pragma omp parallel\n    {\n    }\n}\n\n'
                         'void parallel_run(void)\n{\n    run();\n}\n',
     "trunk/meson.build": "foreach kind : ['parallel']\n  x = '@0@.c'.format(kind)\nendforeach\n",
-    "tests/meson.build": "foreach name : ['cup']\n  x = name + '_test.c'\nendforeach\n",
+    "tests/meson.build": "foreach name : ['cup']\n  x = name + '_test.c'\n  y = 'fuzz_' + name + '.c'\n"
+                         "endforeach\n",
+    "tests/fuzz_cup.c": "/* Pours anything into a cup. */\n",
     "tests/cup_test.c": "/* Is a cup a cup? */\n",
 }
 
