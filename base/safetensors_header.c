@@ -158,7 +158,7 @@ static int by_place(const void *a, const void *b)
 static int check_cover(const struct parsing *p, struct place *place, size_t count)
 {
     uint64_t at = p->data_start, end = p->data_start + p->data_bytes;
-    const char *before = "";
+    const char *before = "the header";
     int error = 0;
 
     qsort(place, count, sizeof *place, by_place);
@@ -166,9 +166,9 @@ static int check_cover(const struct parsing *p, struct place *place, size_t coun
         if (place[i].begin != at) {
             problems_add(p->problems,
                          "%s: tensor %.200s: expected to begin at byte %" PRIu64
-                         ", where %s%.200s end%s, found %" PRIu64 " (%s)",
-                         p->file, place[i].name, at, *before ? "the data of " : "the header",
-                         before, "s", place[i].begin, place[i].begin < at ? "overlap" : "gap");
+                         ", the end of %.200s, found %" PRIu64 " (%s)",
+                         p->file, place[i].name, at, before, place[i].begin,
+                         place[i].begin < at ? "overlap" : "gap");
             error = -EINVAL;
         }
         if (place[i].end > at) {
@@ -199,7 +199,7 @@ static int parse_tensors(const struct parsing *p, json_t *tree, struct safetenso
     {
         struct safetensors_tensor *t = &entry[count].tensor;
         if (!strcmp(name, "__metadata__"))
-            continue;
+            continue; /* its maker's free text, on which nothing depends */
         if (parse_tensor(p, name, value, t) < 0) {
             error = -EINVAL;
             continue;
