@@ -19,7 +19,7 @@
 
 #define FILE_BYTES ((size_t)1000003) /* no multiple of a page */
 #define LONGEST    ((size_t)70000)
-#define READS      400
+#define READS      160
 #define SKIPPED    77
 
 static struct scratch scratch;

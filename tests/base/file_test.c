@@ -121,7 +121,7 @@ static void write_versions(void *context)
     static char bytes[VERSION_BYTES];
     const char *path = context;
 
-    for (int version = 1; version < 100; version++) {
+    for (int version = 1; version < 25; version++) {
         memset(bytes, version, sizeof bytes);
         file_write(path, bytes, sizeof bytes, 0600);
     }
