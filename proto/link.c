@@ -19,8 +19,8 @@
 #define WATCH_TICK      0.1 /* seconds */
 #define GREET_DEADLINE  2.0
 #define GREETINGS_MOST  1024
-#define RECONNECT_FIRST 50 /* milliseconds; doubles up to the most */
-#define RECONNECT_MOST  400
+#define RECONNECT_FIRST 50  /* milliseconds; doubles up to the most */
+#define RECONNECT_MOST  600 /* nng waits a random part of it: six dials in two seconds */
 
 /* ---- state --------------------------------------------------------------------------------
  */

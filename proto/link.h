@@ -88,7 +88,8 @@ struct link_call {
     struct queue *done; /* must have room for every call that may end into it */
     void *owner;
     /* The link's, valid once the call came out of the queue: */
-    int error;        /* 0, the peer's, or -ECONNRESET, -ETIMEDOUT, -ECANCELED, -EBADMSG */
+    int error;        /* 0, the peer's, or -ECONNRESET, -ETIMEDOUT, -ECANCELED, -EBADMSG,
+                       * -EMSGSIZE (above the payload_most of the peer's Hello) */
     char reason[256]; /* a sentence when error */
     struct msg reply; /* when error is 0; valid until link_call_release() */
     struct link *link;

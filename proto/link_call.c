@@ -25,7 +25,7 @@ static const char *stop_sentence(int error)
     case -ECONNRESET:
         return "the connection broke";
     case -EMSGSIZE:
-        return "the message is larger than the peer takes";
+        return "the payload is larger than the peer takes";
     default:
         return "the link failed";
     }
@@ -152,6 +152,8 @@ void link_call_close(struct link_call *c)
     pthread_mutex_unlock(&c->link->links->lock);
     link_call_cancel(c);
     nng_aio_stop(s->aio); /* waits for the callback, and refuses another operation */
+    if (s->phase != CALL_IDLE)
+        finish_error(s, -ECANCELED); /* its callback was about to receive: refused, silently */
     link_call_release(c);
     nng_ctx_close(s->ctx);
     nng_aio_free(s->aio);
@@ -186,6 +188,19 @@ static void enter(struct call_state *s)
     pthread_mutex_unlock(&ls->lock);
 }
 
+/* A message above the peer's limit would only break the connection. */
+static bool exceeds_peer(const struct link_call *c)
+{
+    struct link *l = c->link;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->payload_parts; i++)
+        bytes += c->payload[i].iov_len;
+    pthread_mutex_lock(&l->links->lock);
+    uint64_t most = l->answer ? l->answer->hello->payload_most : 0;
+    pthread_mutex_unlock(&l->links->lock);
+    return most && bytes > most;
+}
+
 void link_call_start(struct link_call *c)
 {
     struct call_state *s = c->private_state;
@@ -193,6 +208,10 @@ void link_call_start(struct link_call *c)
     assert(s->phase == CALL_IDLE && !s->answer);
     c->started = thread_now();
     enter(s);
+    if (exceeds_peer(c)) {
+        finish_error(s, -EMSGSIZE);
+        return;
+    }
     sign(s);
     int r = link_private_request(&message, c->request, c->payload, c->payload_parts);
     if (r) {

@@ -78,23 +78,36 @@ static void answer_error(struct server_context *c, uint64_t number, int error,
     answer(c, &reply, NULL, 0);
 }
 
-/* What is wrong with who asks; NULL when nothing is. */
-static const char *check_sender(const struct link_server *s, const Kapok__Request *r,
-                                int *ret_error)
+/* What is wrong with who asks; 0 when nothing is. The sentence is read on the other side. */
+static int check_sender(const struct link_server *s, const Kapok__Request *r, char *ret_why,
+                        size_t size)
 {
-    *ret_error = -EACCES;
-    if (r->secret.len != SECRET_BYTES || !secret_equal(r->secret.data, s->options.secret))
-        return "the request does not show this deployment's secret";
-    *ret_error = -EPROTO;
-    if (r->version != MSG_VERSION)
-        return "the peer speaks another version of the protocol";
-    if (r->model.len != CHECKPOINT_DIGEST ||
-        memcmp(r->model.data, s->options.model, CHECKPOINT_DIGEST))
-        return "the peer has another model (its checkpoint's digest differs)";
-    *ret_error = -EBADMSG;
-    if (r->body_case == KAPOK__REQUEST__BODY__NOT_SET)
-        return "the request's kind is unknown";
-    return NULL;
+    char here[33], there[33];
+    if (r->secret.len != SECRET_BYTES || !secret_equal(r->secret.data, s->options.secret)) {
+        snprintf(ret_why, size, "the request does not show this deployment's secret");
+        return -EACCES;
+    }
+    if (r->version != MSG_VERSION) {
+        snprintf(ret_why, size, "the request is of protocol version %u, expected version %d",
+                 r->version, MSG_VERSION);
+        return -EPROTO;
+    }
+    if (r->model.len != CHECKPOINT_DIGEST) {
+        snprintf(ret_why, size, "the request names no model");
+        return -EPROTO;
+    }
+    if (memcmp(r->model.data, s->options.model, CHECKPOINT_DIGEST)) {
+        checkpoint_digest_text(s->options.model, here);
+        checkpoint_digest_text(r->model.data, there);
+        snprintf(ret_why, size, "the request is for the model of digest %s, served is %s",
+                 there, here);
+        return -EPROTO;
+    }
+    if (r->body_case == KAPOK__REQUEST__BODY__NOT_SET) {
+        snprintf(ret_why, size, "the request's kind is unknown");
+        return -EBADMSG;
+    }
+    return 0;
 }
 
 static void accept_message(struct server_context *c, nng_msg *message)
@@ -102,16 +115,19 @@ static void accept_message(struct server_context *c, nng_msg *message)
     struct link_server *s = c->server;
     struct msg *m = &c->request.msg;
     const char *why = NULL;
+    char sentence[160];
     uint64_t number = 0;
     int error = msg_request_open(m, nng_msg_body(message), nng_msg_len(message), &why);
     c->message = message;
-    if (!error) {
+    if (error) {
+        snprintf(sentence, sizeof sentence, "%s", why);
+    } else {
         number = m->request->number;
-        why = check_sender(s, m->request, &error);
+        error = check_sender(s, m->request, sentence, sizeof sentence);
     }
-    if (why) {
+    if (error) {
         __atomic_add_fetch(&s->refused, 1, __ATOMIC_RELAXED);
-        answer_error(c, number, error, why);
+        answer_error(c, number, error, sentence);
         return;
     }
     link_private_align(m);
