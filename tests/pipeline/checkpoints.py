@@ -3,6 +3,8 @@ import os
 import subprocess
 import sys
 
+import harness
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.path.join(os.path.dirname(ROOT), "shared")
 SKIPPED = 77
@@ -34,5 +36,12 @@ def oracle_checkpoint(build, seed):
 
 
 def own_checkpoint(build):
-    maker = os.path.join(ROOT, "tests", "tools", "make_checkpoint.py")
-    return made(os.path.join(build, "tests", "own-tiny"), maker, ["--shape", "tiny", "--seed", "1"])
+    """The one that the build makes for all tests."""
+    return os.path.join(build, "tests", "tiny")
+
+
+def tiles(folder):
+    """Tiles of a whole checkpoint."""
+    shape = harness.shape_of(folder)
+    moe = shape["num_hidden_layers"] - shape["first_k_dense_replace"]
+    return moe * shape["num_experts"] * shape["bands"]

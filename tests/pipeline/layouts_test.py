@@ -63,7 +63,7 @@ def digest(build, folder, layout):
     sizes = trunk_memory(layout["memory"], 0, 64 << 20)
     with Pipeline(build, folder, bands=bands, stages=layout["stages"],
                   threads=layout["threads"], isa=layout["isa"], chunk=layout["chunk"],
-                  start=layout["start"], trunk=["--pinned", str(sizes)]) as p:
+                  start=layout["start"], trunk=["--memory", str(sizes)]) as p:
         requests = [(PROMPT, TOKENS)] + (OTHERS if layout["company"] else [])
         answer = p.complete_together(requests)[0]
     return answer["logits_digest"], answer["token_ids"]
