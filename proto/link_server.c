@@ -35,13 +35,27 @@ struct link_server {
     bool open;
     char address[280];
     uint64_t refused;
+    pthread_rwlock_t stopping; /* nng must not be given work while its socket closes */
+    bool stopped;
     struct server_context context[]; /* options.requests */
 };
 
+/* Starts the next operation of a context, unless the server has stopped: then the context, and
+ * the message it would send, are left to link_server_close(). */
+static void proceed(struct server_context *c, enum context_phase phase)
+{
+    pthread_rwlock_rdlock(&c->server->stopping);
+    c->phase = phase;
+    if (!c->server->stopped && phase == CONTEXT_RECEIVING)
+        nng_ctx_recv(c->ctx, c->aio);
+    else if (!c->server->stopped)
+        nng_ctx_send(c->ctx, c->aio);
+    pthread_rwlock_unlock(&c->server->stopping);
+}
+
 static void receive(struct server_context *c)
 {
-    c->phase = CONTEXT_RECEIVING;
-    nng_ctx_recv(c->ctx, c->aio);
+    proceed(c, CONTEXT_RECEIVING);
 }
 
 static void release(struct server_context *c)
@@ -63,9 +77,8 @@ static void answer(struct server_context *c, Kapok__Reply *reply, const struct i
         receive(c);
         return;
     }
-    c->phase = CONTEXT_ANSWERING;
     nng_aio_set_msg(c->aio, message);
-    nng_ctx_send(c->ctx, c->aio);
+    proceed(c, CONTEXT_ANSWERING);
 }
 
 static void answer_error(struct server_context *c, uint64_t number, int error,
@@ -206,6 +219,7 @@ int link_server_open(struct link_server **ret_server, const struct link_server_o
     if (!s)
         return -ENOMEM;
     s->options = *o;
+    pthread_rwlock_init(&s->stopping, NULL);
     r = link_private_errno(nng_rep0_open(&s->socket));
     s->open = !r;
     if (!r) {
@@ -225,20 +239,39 @@ int link_server_open(struct link_server **ret_server, const struct link_server_o
     return 0;
 }
 
+void link_server_stop(struct link_server *s)
+{
+    pthread_rwlock_wrlock(&s->stopping);
+    bool first = !s->stopped;
+    s->stopped = true;
+    pthread_rwlock_unlock(&s->stopping);
+    if (first && s->open)
+        nng_close(s->socket);
+}
+
+/* A message that was to be sent when the server stopped is still ours. */
+static void drop_unsent(struct server_context *c)
+{
+    nng_msg *unsent = c->phase == CONTEXT_ANSWERING ? nng_aio_get_msg(c->aio) : NULL;
+    if (unsent)
+        nng_msg_free(unsent);
+}
+
 void link_server_close(struct link_server *s)
 {
     if (!s)
         return;
-    if (s->open)
-        nng_close(s->socket);
+    link_server_stop(s);
     for (unsigned i = 0; i < s->options.requests; i++) {
         struct server_context *c = &s->context[i];
         if (!c->aio)
             continue;
         nng_aio_stop(c->aio);
+        drop_unsent(c);
         nng_aio_free(c->aio);
         release(c);
     }
+    pthread_rwlock_destroy(&s->stopping);
     free(s);
 }
 

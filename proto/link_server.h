@@ -39,7 +39,12 @@ struct link_request {
 /* Listens. -EADDRINUSE and others with a sentence that names the address. */
 int link_server_open(struct link_server **ret_server, const struct link_server_options *o,
                      struct problems *p);
-void link_server_close(struct link_server *s); /* requests not answered yet are dropped */
+/* Hangs up on everybody: nothing more comes out of the queue, and answers given from now on are
+ * dropped. For programs whose threads may still be at work; close does it otherwise. */
+void link_server_stop(struct link_server *s);
+
+/* Stops and frees. No thread may answer any more; requests not answered yet are dropped. */
+void link_server_close(struct link_server *s);
 
 /* The address with the port that was given by the kernel. */
 const char *link_server_address(const struct link_server *s);

@@ -384,11 +384,12 @@ struct fake_trunk *fake_trunk_start(const struct fake_trunk_options *o)
 
 void fake_trunk_stop(struct fake_trunk *f)
 {
-    link_server_close(f->server);
+    link_server_stop(f->server);
     queue_close(&f->incoming);
     queue_close(&f->steps);
     thread_join(&f->front);
     thread_join(&f->back);
+    link_server_close(f->server);
     queue_free(&f->incoming);
     queue_free(&f->steps);
     pthread_mutex_destroy(&f->lock);
