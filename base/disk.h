@@ -46,12 +46,16 @@ static inline size_t disk_span(uint64_t offset, size_t length)
     return (size_t)(disk_floor(offset + length + DISK_PAGE - 1) - disk_floor(offset));
 }
 
-/* At most `depth` reads are under way in the kernel; more wait in order inside. */
+/* At most `depth` reads are under way in the kernel; more wait in order inside. -EAGAIN: the
+ * system's requests are used up (fs.aio-max-nr). */
 int disk_open(struct disk **ret_disk, unsigned depth);
-void disk_close(struct disk *d); /* waits for what is in flight; NULL is fine */
+/* Waits for what is in flight and forgets what waits; nothing of it is given back. NULL is
+ * fine. */
+void disk_close(struct disk *d);
 
-/* Opens a file or block device for this kind of reading. `buffered`: without O_DIRECT.
- * -EINVAL: the file system refuses O_DIRECT (say so and offer --buffered). */
+/* Opens a file or block device for this kind of reading, to be closed with close(). `buffered`:
+ * without O_DIRECT. -EINVAL: the file system refuses O_DIRECT (say so and offer --buffered);
+ * -EISDIR, -ENOTBLK: neither a file nor a block device; else what the system says. */
 int disk_file(const char *path, bool buffered, int *ret_fd);
 
 /* Queues one read and starts what the depth allows. Does not wait for the disk. */
@@ -64,7 +68,8 @@ struct disk_read *disk_reap(struct disk *d, double seconds);
 /* Reads queued or in flight. */
 size_t disk_pending(const struct disk *d);
 
-/* One whole range, waited for; for use at start. The buffer rules are the same. */
+/* One whole range, waited for; for use at start. The buffer rules are the same. Other reads
+ * stay what they are, and are still to be reaped. Gives the read's error. */
 int disk_read_now(struct disk *d, struct disk_read *r);
 
 #endif

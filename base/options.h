@@ -3,6 +3,8 @@
  * default and unit), each with a twin in a libconfig file named by --config, and logged at
  * start. The command line wins over the file. Nothing else configures a program: no
  * environment.
+ *
+ * A file that includes this cannot include argp.h or getopt.h, which have a struct option too.
  */
 #ifndef BASE_OPTIONS_H
 #define BASE_OPTIONS_H

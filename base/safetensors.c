@@ -126,7 +126,7 @@ static int open_json(const char *path, struct safetensors_json *ret_json, struct
 
 static int load_shard(struct shard *s, struct jsontext_arena *arena, struct problems *p)
 {
-    struct safetensors_json json;
+    struct safetensors_json json = {0};
     int error = open_json(s->path, &json, p);
 
     if (error)
@@ -228,7 +228,7 @@ static struct slot *find_slot(const struct safetensors *s, XXH128_hash_t name)
 static int say_duplicates(const struct safetensors *s, size_t shard, struct problems *p)
 {
     const char *name, *path = s->shard[shard].path;
-    struct safetensors_json json;
+    struct safetensors_json json = {0};
     json_t *value;
     int error = open_json(path, &json, p);
 
