@@ -11,7 +11,7 @@ struct generation *generation_open(const uint32_t *prompt, uint32_t count, uint3
     if (g == NULL)
         return NULL;
     g->seq.room = count + most;
-    g->seq.token = malloc(((size_t)g->seq.room + GENERATION_DRAFTS) * sizeof *g->seq.token);
+    g->seq.token = malloc(((size_t)g->seq.room + DRAFT_MOST) * sizeof *g->seq.token);
     if (g->seq.token == NULL) {
         free(g);
         return NULL;
@@ -21,6 +21,7 @@ struct generation *generation_open(const uint32_t *prompt, uint32_t count, uint3
     g->most = most;
     g->sampling.top_p = 1;
     digest_init(&g->digest);
+    draft_init(&g->draft);
     return g;
 }
 

@@ -14,10 +14,9 @@
 #include <stdint.h>
 
 #include "coordinator/digest.h"
+#include "coordinator/draft.h"
 #include "coordinator/sampler.h"
 #include "coordinator/sequence.h"
-
-#define GENERATION_DRAFTS 8 /* rows proposed in one step at most */
 
 enum generation_end {
     GENERATION_STOP,      /* the end token, or the sink said so */
@@ -57,14 +56,18 @@ struct generation {
     uint64_t trunk_bytes, expert_bytes; /* of the steps it took part in */
     uint32_t steps, drafted, accepted;
     double started, first, ended; /* first row, first token, last token; 0: not yet */
+    struct draft draft;
+    struct generation *leader; /* another choice of the same prompt, which runs it for all */
+    uint32_t followers;        /* choices that wait for this one's prompt */
+    bool prompt_kept;
 
     struct generation *next, *prev;
     struct {
         uint32_t rows; /* of its known tokens, from standing on */
-        uint32_t draft[GENERATION_DRAFTS], drafts;
+        uint32_t draft[DRAFT_MOST], drafts;
         size_t logits; /* index of its first row of logits; unused when it wants none */
         bool wants_logits;
-        uint32_t fresh[GENERATION_DRAFTS + 1], freshes;
+        uint32_t fresh[DRAFT_MOST + 1], freshes;
     } step; /* its share of the step under way */
 };
 

@@ -73,6 +73,10 @@ int hub_sequence_open(struct hub *h, struct sequence *s);
  * older epoch and holds nothing. */
 int hub_sequence_fork(struct hub *h, const struct sequence *from, struct sequence *s);
 
+/* Makes all its standing positions committed, by a step without rows when need be. -ESTALE when
+ * the hub has lost it. */
+int hub_sequence_commit(struct hub *h, struct sequence *s);
+
 /* Gives its room back; fine when it is not open. */
 void hub_sequence_close(struct hub *h, struct sequence *s);
 

@@ -68,6 +68,8 @@ void hub_new_epoch(struct hub *h);
 void hub_batch_begin(struct hub_batch *b);
 void hub_batch_row(struct hub_batch *b, struct sequence *s, uint32_t position, uint32_t token,
                    bool logits);
+/* Its first `length` positions are kept, the others forgotten. */
+void hub_batch_commit(struct hub_batch *b, struct sequence *s, uint32_t length);
 /* Runs a batch through all stages once. */
 int hub_chain(struct hub *h, struct hub_batch *b, struct hub_result *ret_result);
 

@@ -15,6 +15,13 @@ void hub_batch_begin(struct hub_batch *b)
     b->rows = b->wanted = b->commits = 0;
 }
 
+void hub_batch_commit(struct hub_batch *b, struct sequence *s, uint32_t length)
+{
+    b->committing[b->commits] = s;
+    b->commit_sequence[b->commits] = s->id;
+    b->commit_length[b->commits++] = length;
+}
+
 void hub_batch_row(struct hub_batch *b, struct sequence *s, uint32_t position, uint32_t token,
                    bool logits)
 {
@@ -26,11 +33,8 @@ void hub_batch_row(struct hub_batch *b, struct sequence *s, uint32_t position, u
     b->token[i] = token;
     b->logits[i] = logits;
     b->wanted += logits;
-    if (i > 0 && b->of[i - 1] == s)
-        return;
-    b->committing[b->commits] = s;
-    b->commit_sequence[b->commits] = s->id;
-    b->commit_length[b->commits++] = position;
+    if (i == 0 || b->of[i - 1] != s)
+        hub_batch_commit(b, s, position);
 }
 
 void hub_begin(struct hub *h)
@@ -142,6 +146,25 @@ static int replay_lost(struct hub *h)
             return error;
     }
     return 0;
+}
+
+int hub_sequence_commit(struct hub *h, struct sequence *s)
+{
+    struct hub_result result;
+    int error = hub_settle(h);
+
+    if (error != 0)
+        return error;
+    if (hub_sequence_stale(h, s))
+        return hub_fail(h, -ESTALE, "the sequence is lost");
+    if (s->committed == s->standing)
+        return 0;
+    hub_batch_begin(&h->replay);
+    hub_batch_commit(&h->replay, s, s->standing);
+    error = hub_chain(h, &h->replay, &result);
+    if (error == -ESTALE)
+        hub_new_epoch(h);
+    return error;
 }
 
 static void count_run(struct hub *h, int error)

@@ -29,6 +29,8 @@ static const struct option options[] = {
     {"model", OPTION_TEXT, &o.model, "kimi-k3", "NAME", "the model's name for clients"},
     {"requests", OPTION_COUNT, &o.requests, "256", "N",
      "generations held at once, waiting ones included; more are answered 429", 1, 65536},
+    {"no-drafts", OPTION_FLAG, &o.no_drafts, NULL, NULL,
+     "do not guess tokens ahead (guesses change the time, never the answer)"},
     {"api-key-file", OPTION_TEXT, &o.api_key_file, NULL, "FILE",
      "file with the bearer key clients must show; needed on any address but loopback"},
     {"log", OPTION_TEXT, &o.log, "info", "LEVEL", "lowest level logged: debug info warn error"},

@@ -120,7 +120,8 @@ static int open_scheduler(struct program *g, const struct program_options *o)
                                         .stages = o->trunks.count,
                                         .shape = &g->checkpoint.shape,
                                         .prefill_chunk = (uint32_t)o->prefill_chunk,
-                                        .requests = (uint32_t)o->requests};
+                                        .requests = (uint32_t)o->requests,
+                                        .speculate = !o->no_drafts};
     int error = scheduler_open(&g->scheduler, &options);
 
     if (error == 0)

@@ -11,6 +11,7 @@ struct program_options {
     const char *checkpoint, *listen, *secret, *model, *api_key_file, *log;
     struct option_list trunks;
     uint64_t prefill_chunk, requests;
+    bool no_drafts;
 };
 
 struct program;

@@ -62,6 +62,17 @@ static bool step_wanted(void *context)
     return dead == 0 || dead < live;
 }
 
+/* Choices that waited for this one's prompt run it themselves. */
+static void free_followers(struct scheduler *s, const struct generation *leader)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct generation *g = s->waiting.first; g != NULL && leader->followers > 0;
+         g = g->next)
+        if (g->leader == leader)
+            g->leader = NULL;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void count_end(struct scheduler *s, enum generation_end end)
 {
     pthread_mutex_lock(&s->lock);
@@ -75,10 +86,11 @@ static void count_end(struct scheduler *s, enum generation_end end)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void end(struct scheduler *s, struct generation *g, enum generation_end how,
-                const char *reason)
+void scheduler_end(struct scheduler *s, struct generation *g, enum generation_end how,
+                   const char *reason)
 {
     g->ended = thread_now();
+    free_followers(s, g);
     count_end(s, how);
     g->sink->done(g->owner, how, reason);
 }
@@ -87,8 +99,8 @@ void scheduler_finish(struct scheduler *s, struct generation *g, enum generation
                       const char *reason)
 {
     scheduler_list_remove(&s->running, g);
-    hub_sequence_close(s->hub, &g->seq);
-    end(s, g, how, reason);
+    prefix_keep(&s->prefix, s->hub, &g->seq);
+    scheduler_end(s, g, how, reason);
 }
 
 /* Drops what nobody wants, running or waiting. */
@@ -114,75 +126,15 @@ static void drop_unwanted(struct scheduler *s)
     pthread_mutex_unlock(&s->lock);
     for (g = dropped.first; g != NULL; g = next) {
         next = g->next;
-        end(s, g, GENERATION_CANCELLED, NULL);
+        scheduler_end(s, g, GENERATION_CANCELLED, NULL);
     }
-}
-
-static struct generation *take_waiting(struct scheduler *s)
-{
-    struct generation *g;
-
-    pthread_mutex_lock(&s->lock);
-    g = s->waiting.first;
-    if (g != NULL)
-        scheduler_list_remove(&s->waiting, g);
-    pthread_mutex_unlock(&s->lock);
-    return g;
-}
-
-static void put_back(struct scheduler *s, struct generation *g)
-{
-    pthread_mutex_lock(&s->lock);
-    g->prev = NULL;
-    g->next = s->waiting.first;
-    if (g->next != NULL)
-        g->next->prev = g;
-    else
-        s->waiting.last = g;
-    s->waiting.first = g;
-    s->waiting.count++;
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* Opens one at the stages. False: not now. */
-static bool admit_one(struct scheduler *s, struct generation *g)
-{
-    int error;
-
-    s->admitting = g;
-    error = hub_sequence_open(s->hub, &g->seq);
-    s->admitting = NULL;
-    if (error == -ENOSPC && s->running.count > 0) {
-        put_back(s, g);
-        return false;
-    }
-    if (error != 0) {
-        end(s, g, error == -ECANCELED ? GENERATION_CANCELLED : GENERATION_FAILED,
-            hub_reason(s->hub));
-        return true;
-    }
-    g->started = thread_now();
-    scheduler_list_add(&s->running, g);
-    pthread_mutex_lock(&s->lock);
-    s->status.admitted++;
-    s->status.prompt_tokens += g->prompt;
-    pthread_mutex_unlock(&s->lock);
-    return true;
-}
-
-static void admit(struct scheduler *s)
-{
-    struct generation *g;
-
-    while (!atomic_load(&s->stopping) && (g = take_waiting(s)) != NULL)
-        if (!admit_one(s, g))
-            return;
 }
 
 static void note_step(struct scheduler *s, size_t rows)
 {
     pthread_mutex_lock(&s->lock);
     s->status.step_rows = rows;
+    s->status.kept = s->prefix.count;
     s->step_began = thread_now();
     pthread_mutex_unlock(&s->lock);
 }
@@ -198,6 +150,13 @@ static void fail_step(struct scheduler *s)
     }
 }
 
+/* After the results are used: this asks the stages for more. */
+static void keep_prompts(struct scheduler *s)
+{
+    for (struct generation *g = s->running.first; g != NULL; g = g->next)
+        scheduler_keep_prompt(s, g);
+}
+
 /* One step; false when there is nothing to run. */
 static bool run_step(struct scheduler *s)
 {
@@ -209,9 +168,10 @@ static bool run_step(struct scheduler *s)
         return s->running.count > 0 && hub_wait(s->hub) == 0;
     note_step(s, rows);
     error = hub_run(s->hub, &result);
-    if (error == 0)
+    if (error == 0) {
         scheduler_settle(s, &result);
-    else if (error != -ECANCELED)
+        keep_prompts(s);
+    } else if (error != -ECANCELED)
         fail_step(s);
     note_step(s, 0);
     return true;
@@ -231,7 +191,7 @@ static void scheduler_run(void *context)
 
     while (!atomic_load(&s->stopping)) {
         drop_unwanted(s);
-        admit(s);
+        scheduler_admit(s);
         if (!run_step(s))
             wait_for_work(s);
     }
@@ -283,6 +243,7 @@ void scheduler_close(struct scheduler *s)
 {
     if (s == NULL)
         return;
+    prefix_fini(&s->prefix);
     hub_close(s->hub);
     sampler_close(s->sampler);
     pthread_cond_destroy(&s->wake);
@@ -304,8 +265,13 @@ int scheduler_submit(struct scheduler *s, struct generation **g, size_t count)
         error = -EPIPE;
     else if (s->held + count > s->options.requests)
         error = -EAGAIN;
-    for (size_t i = 0; i < count && error == 0; i++)
+    for (size_t i = 0; i < count && error == 0; i++) {
+        if (i > 0 && g[0]->prompt > 1) {
+            g[i]->leader = g[0];
+            g[0]->followers++;
+        }
         scheduler_list_add(&s->waiting, g[i]);
+    }
     if (error == 0)
         s->held += (uint32_t)count;
     if (error == -EAGAIN)

@@ -8,6 +8,7 @@
 
 struct plan {
     uint32_t rows, logits; /* room left */
+    uint32_t drafts;       /* for each, so that nobody is left out for them */
     size_t next_logits;
 };
 
@@ -35,11 +36,32 @@ static void add_rows(struct scheduler *s, struct plan *p, struct generation *g, 
     }
 }
 
+/* Drafts for a generation that is decoding: the rest of an answer known already, or a guess. */
+static void propose(struct scheduler *s, const struct plan *p, struct generation *g)
+{
+    uint32_t said = generation_length(g);
+    uint32_t most = g->most - said - 1;
+
+    most = most < p->drafts ? most : p->drafts;
+    most = most < DRAFT_MOST ? most : DRAFT_MOST;
+    if (said < g->foretold_count) {
+        while (g->step.drafts < most && said + g->step.drafts < g->foretold_count) {
+            g->step.draft[g->step.drafts] = g->foretold[said + g->step.drafts];
+            g->step.drafts++;
+        }
+    } else if (s->options.speculate) {
+        g->step.drafts =
+            draft_propose(&g->draft, g->seq.token, g->seq.count, most, g->step.draft);
+    }
+}
+
 static void plan_decoding(struct scheduler *s, struct plan *p)
 {
     for (struct generation *g = s->running.first; g != NULL; g = g->next)
-        if (pending(g) == 1 && p->rows > 0 && p->logits > 0)
+        if (pending(g) == 1 && p->rows > 0 && p->logits > 0) {
+            propose(s, p, g);
             add_rows(s, p, g, 1);
+        }
 }
 
 static uint32_t count_prefilling(const struct scheduler *s)
@@ -65,6 +87,8 @@ static void plan_prefilling(struct scheduler *s, struct plan *p)
         sharers--;
         if (rows > share)
             rows = share;
+        if (rows == pending(g) && g->followers > 0)
+            rows--; /* the others continue from just before the prompt's last token */
         if (rows == pending(g) && p->logits == 0)
             continue;
         add_rows(s, p, g, rows);
@@ -89,6 +113,19 @@ static void rotate(struct scheduler *s)
     }
 }
 
+/* Rows each generation may add to its one without crowding anybody out. */
+static uint32_t spare_each(const struct scheduler *s, const struct hub_limits *l)
+{
+    uint32_t n = s->running.count;
+    uint32_t rows = l->rows_most / 2, logits = l->logits_most;
+
+    if (n == 0 || rows <= n || logits <= n)
+        return 0;
+    rows = (rows - n) / n;
+    logits = (logits - n) / n;
+    return rows < logits ? rows : logits;
+}
+
 size_t scheduler_plan(struct scheduler *s)
 {
     struct hub_limits limits;
@@ -97,6 +134,7 @@ size_t scheduler_plan(struct scheduler *s)
     hub_limits(s->hub, &limits);
     p.rows = limits.rows_most;
     p.logits = limits.logits_most;
+    p.drafts = spare_each(s, &limits);
     hub_begin(s->hub);
     for (struct generation *g = s->running.first; g != NULL; g = g->next)
         g->step.rows = g->step.drafts = 0;

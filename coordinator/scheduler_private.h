@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "coordinator/prefix.h"
 #include "coordinator/scheduler.h"
 
 /* A list in order of arrival. */
@@ -30,11 +31,21 @@ struct scheduler {
 
     /* The thread's own: */
     struct scheduler_list running;
+    struct prefix prefix;
     struct generation *admitting; /* whose wish counts while the hub waits; NULL: the step's */
 };
 
 void scheduler_list_add(struct scheduler_list *l, struct generation *g);
 void scheduler_list_remove(struct scheduler_list *l, struct generation *g);
+
+/* Moves waiting generations to the running ones while the stages have room (scheduler_admit.c).
+ */
+void scheduler_admit(struct scheduler *s);
+/* A generation is over before it ran. */
+void scheduler_end(struct scheduler *s, struct generation *g, enum generation_end end,
+                   const char *reason);
+/* Keeps the end of a prompt that has just been committed, when there is room. */
+void scheduler_keep_prompt(struct scheduler *s, struct generation *g);
 
 /* Puts the next step together; the number of its rows. */
 size_t scheduler_plan(struct scheduler *s);

@@ -32,6 +32,7 @@ static void draw(struct scheduler *s, const struct hub_result *r, struct generat
         g->accepted++;
     }
     g->drafted += g->step.drafts;
+    draft_learn(&g->draft, g->step.drafts, g->step.freshes - 1);
 }
 
 static void advance(struct scheduler *s, const struct hub_result *r, struct generation *g)
@@ -48,6 +49,18 @@ static void advance(struct scheduler *s, const struct hub_result *r, struct gene
         g->first = thread_now();
     if (g->sink->record != NULL)
         g->sink->record(g->owner, g->step.fresh, g->step.freshes);
+}
+
+static void count_drafts(struct scheduler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct generation *g = s->running.first; g != NULL; g = g->next) {
+        if (g->step.rows == 0 || !g->step.wants_logits)
+            continue;
+        s->status.drafted += g->step.drafts;
+        s->status.accepted += g->step.freshes - 1;
+    }
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* Tells one generation's new tokens; ends it when one of them is the last. */
@@ -84,6 +97,7 @@ void scheduler_settle(struct scheduler *s, const struct hub_result *r)
     for (g = s->running.first; g != NULL; g = g->next)
         if (g->step.rows > 0)
             advance(s, r, g);
+    count_drafts(s);
     if (s->options.sync != NULL)
         error = s->options.sync(s->options.context);
     for (g = s->running.first; g != NULL; g = next) {

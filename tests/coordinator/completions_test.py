@@ -229,6 +229,61 @@ def keys(build):
             assert s.get("/health")[0] == 200
 
 
+def continued(s):
+    """A prompt that goes on from an earlier one's end: fewer tokens run, the same answer."""
+    first = [(i * 13) % 900 for i in range(70)]
+    turn = s.complete(first, 20)
+    longer = first + turn["kapok"]["token_ids"] + [5, 6, 7]
+    other = first + [8, 9]
+    found = [s.complete(longer, 10), s.complete(other, 10)]
+    cached = [a["usage"]["prompt_tokens_details"]["cached_tokens"] for a in found]
+    assert cached == [89, 70], cached
+    assert all(a["kapok"]["cached_tokens"] == c for a, c in zip(found, cached))
+    return [(longer, found[0]), (other, found[1])]
+
+
+def continued_alike(s, cases):
+    """The same from a coordinator that has nothing kept."""
+    for prompt, answer in cases:
+        fresh = s.complete(prompt, 10)
+        assert fresh["kapok"]["cached_tokens"] == 0 and key(fresh) == key(answer)
+
+
+def drafts(build):
+    """With and without drafts: the same answers; with them fewer steps."""
+    asks = [dict(prompt=[7, 3, 2, 6] * 10, max_tokens=120, temperature=t, seed=1, n=n,
+                 frequency_penalty=f) for t in (0, 0.3, 1.2) for n in (1, 3) for f in (0, 0.2)]
+    seen, steps = [], []
+    for options in ([], ["--no-drafts"]):
+        with Served(build, repeats=True, options=options) as s:
+            answers = [s.complete(**a) for a in asks]
+            seen.append([[c.get("kapok", a["kapok"])["logits_digest"] for c in a["choices"]]
+                         for a in answers])
+            steps.append(answers[0]["kapok"]["steps"])
+            print("drafts %s" % {k: s.status()["requests"][k] for k in ("drafted", "accepted")})
+    assert seen[0] == seen[1], "drafts changed an answer"
+    print("steps for 120 tokens: %d with drafts, %d without" % tuple(steps))
+    assert steps[0] < 40 and steps[1] == 120
+
+
+def crowded(build):
+    """More requests than the stages have room for: they wait, what is kept gives way."""
+    with Served(build) as s:
+        prompts = [[i + 1] * 300 for i in range(100)]
+        found = [None] * len(prompts)
+
+        def one(i):
+            found[i] = key(s.complete(prompts[i], 900))
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(len(prompts))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for i in (0, 50, 99):
+            assert key(s.complete(prompts[i], 900)) == found[i]
+        assert None not in found
+
+
 def main(build):
     with Served(build, stages=2) as s:
         whole = plain(s)
@@ -239,8 +294,13 @@ def main(build):
         refusals(s)
         limits(s)
         keep_alive(s)
+        cases = continued(s)
         stages_lost(s, whole)
         s.wait_idle()
+    with Served(build) as s:
+        continued_alike(s, cases)
+    drafts(build)
+    crowded(build)
     gone(build)
     queue_full(build)
     keys(build)
