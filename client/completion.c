@@ -84,6 +84,7 @@ static void take_chunk(struct completion *c, json_t *chunk)
     keep(&c->usage, json_object_get(chunk, "usage"));
     if (json_object_get(kapok, "logits_digest")) {
         keep(&c->kapok, kapok);
+        keep(&c->ids, json_object_get(kapok, "token_ids"));
         return;
     }
     add_ids(c, json_object_get(kapok, "token_ids"));

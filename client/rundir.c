@@ -80,9 +80,10 @@ int rundir_open(struct rundir *d, struct problems *p)
 
 void rundir_close(struct rundir *d)
 {
+    if (d->lock < 0)
+        return; /* what lies there is another pipeline's */
     rundir_remove(d, URL_FILE);
-    if (d->lock >= 0)
-        close(d->lock);
+    close(d->lock);
     d->lock = -1;
 }
 

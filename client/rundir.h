@@ -23,7 +23,8 @@ void rundir_name(struct rundir *d, const char *path);
 /* Makes it (mode 0700), refuses one that is not ours alone, takes its lock. -EBUSY when another
  * pipeline runs there. */
 int rundir_open(struct rundir *d, struct problems *p);
-void rundir_close(struct rundir *d); /* removes url and pid files, gives the lock back */
+void rundir_close(
+    struct rundir *d); /* removes the url and gives the lock back, if it is held */
 
 /* PATH/NAME into buf of RUNDIR_PATH + 64 bytes. */
 const char *rundir_file(const struct rundir *d, const char *name, char *buf);
