@@ -335,70 +335,28 @@ void fixture_expect(const struct fixture *f, const struct fixture_question *q, i
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
-void fixture_asker_open(struct fixture_asker *a, const struct fixture *f, const char *address)
+void fixture_asker_open(struct asker *a, const struct fixture *f, const char *address)
 {
-    struct links_options o = {.role = "trunk", .payload_most = (uint64_t)1 << 24};
-    struct checkpoint c;
-    struct problems p;
-    problems_init(&p);
-    assert_int_equal(checkpoint_open(&c, f->folder, &p), 0);
-    memcpy(o.model, c.digest, sizeof o.model);
-    checkpoint_close(&c);
-    assert_int_equal(secret_load(f->secret, o.secret, &p), 0);
-    assert_int_equal(queue_open(&a->done, 256), 0);
-    assert_int_equal(links_open(&a->links, &o), 0);
-    assert_int_equal(links_add(a->links, address, &a->link, &p), 0);
-    assert_int_equal(links_start(a->links), 0);
+    asker_open(a, f->folder, f->secret, address);
 }
 
-void fixture_asker_close(struct fixture_asker *a)
+void fixture_call_start(struct asker_call *c, struct asker *a, const struct fixture_question *q)
 {
-    links_close(a->links);
-    queue_free(&a->done);
-}
-
-void fixture_call_start(struct fixture_call *c, struct fixture_asker *a,
-                        const struct fixture_question *q)
-{
-    struct shape s = {.latent = FIXTURE_LATENT};
-    struct compute compute = {.rows = q->rows,
+    struct compute content = {.layer = q->layer,
+                              .rows = q->rows,
+                              .bands = q->bands,
                               .z = q->z,
+                              .counts = q->counts,
                               .experts = q->experts,
                               .weights = q->weights,
                               .total = q->total};
-    memset(c, 0, sizeof *c);
-    c->iov.iov_len = compute_bytes(&s, q->rows, q->total);
-    c->iov.iov_base = c->payload = malloc(c->iov.iov_len);
-    compute_write(&compute, &s, c->payload);
-    kapok__compute__init(&c->compute);
-    c->compute.layer = q->layer;
-    c->compute.bands = q->bands;
-    c->compute.rows = q->rows;
-    c->compute.n_counts = q->rows;
-    c->compute.counts = q->counts;
-    kapok__request__init(&c->request);
-    c->request.body_case = KAPOK__REQUEST__BODY_COMPUTE;
-    c->request.compute = &c->compute;
-    assert_int_equal(link_call_open(&c->call, a->link), 0);
-    c->call.request = &c->request;
-    c->call.payload = &c->iov;
-    c->call.payload_parts = 1;
-    c->call.seconds = 60;
-    c->call.done = &a->done;
-    link_call_start(&c->call);
+    asker_call_start(c, a, &content, FIXTURE_LATENT);
 }
 
-void fixture_call_close(struct fixture_call *c)
-{
-    link_call_release(&c->call);
-    link_call_close(&c->call);
-    free(c->payload);
-}
-
-int fixture_ask(struct fixture_asker *a, const struct fixture_question *q, int64_t *sum,
+int fixture_ask(struct asker *a, const struct fixture_question *q, int64_t *sum,
                 struct fixture_answer *ret_answer)
 {
-    struct fixture_call c;
+    struct asker_call c;
     void *done;
     fixture_call_start(&c, a, q);
     assert_int_equal(queue_take(&a->done, 60, &done), 0);
@@ -419,6 +377,6 @@ int fixture_ask(struct fixture_asker *a, const struct fixture_question *q, int64
         else
             memcpy(ret_answer->reason, c.call.reason, sizeof ret_answer->reason);
     }
-    fixture_call_close(&c);
+    asker_call_close(&c);
     return error;
 }

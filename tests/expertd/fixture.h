@@ -11,7 +11,7 @@
 #include "expertd/serving.h"
 #include "proto/checkpoint.h"
 #include "proto/compute.h"
-#include "proto/link.h"
+#include "tests/expertd/asker.h"
 
 #define FIXTURE_LAYERS  3 /* the first is dense */
 #define FIXTURE_EXPERTS 12
@@ -70,26 +70,10 @@ void fixture_question_free(struct fixture_question *q);
 /* Adds what the tiles of the question give, computed plainly, to sum[rows][latent]. */
 void fixture_expect(const struct fixture *f, const struct fixture_question *q, int64_t *sum);
 
-struct fixture_asker {
-    struct links *links;
-    struct link *link;
-    struct queue done;
-};
+void fixture_asker_open(struct asker *a, const struct fixture *f, const char *address);
 
-void fixture_asker_open(struct fixture_asker *a, const struct fixture *f, const char *address);
-void fixture_asker_close(struct fixture_asker *a);
-
-struct fixture_call {
-    struct link_call call;
-    Kapok__Request request;
-    Kapok__Compute compute;
-    uint8_t *payload;
-    struct iovec iov;
-};
-
-void fixture_call_start(struct fixture_call *c, struct fixture_asker *a,
+void fixture_call_start(struct asker_call *c, struct asker *a,
                         const struct fixture_question *q);
-void fixture_call_close(struct fixture_call *c);
 
 /* Asks, waits, adds the answer to `sum` (when there is one); gives the call's error, and its
  * counters and sentence when wanted. */
@@ -97,7 +81,7 @@ struct fixture_answer {
     uint64_t bytes_read, tiles_read, tiles_hit;
     char reason[256];
 };
-int fixture_ask(struct fixture_asker *a, const struct fixture_question *q, int64_t *sum,
+int fixture_ask(struct asker *a, const struct fixture_question *q, int64_t *sum,
                 struct fixture_answer *ret_answer);
 
 #endif

@@ -73,7 +73,7 @@ static void ask_holder(const struct holder *h, const struct fixture_question *q,
 {
     struct serving_options o = fixture_options(&fixture);
     struct fixture_question part;
-    struct fixture_asker a;
+    struct asker a;
     o.layers = h->layers;
     o.experts = h->experts;
     o.bands = h->bands;
@@ -82,7 +82,7 @@ static void ask_holder(const struct holder *h, const struct fixture_question *q,
     narrow(&part, q, h);
     assert_int_equal(fixture_ask(&a, &part, sum, NULL), 0);
     fixture_question_free(&part);
-    fixture_asker_close(&a);
+    asker_close(&a);
     serving_close(s);
 }
 
@@ -134,7 +134,7 @@ static void twelve_servers(void **state)
 /* ---- one server ------------------------------------------------------------------------ */
 
 static struct serving *server;
-static struct fixture_asker asker;
+static struct asker asker;
 
 static void open_server(uint64_t memory, uint64_t threads)
 {
@@ -148,7 +148,7 @@ static void open_server(uint64_t memory, uint64_t threads)
 
 static void close_server(void)
 {
-    fixture_asker_close(&asker);
+    asker_close(&asker);
     serving_close(server);
 }
 
@@ -208,7 +208,7 @@ static void rows_without_experts(void **state)
 static void many_requests_at_once(void **state)
 {
     enum { CALLS = 40, ROWS = 7 };
-    static struct fixture_call call[CALLS];
+    static struct asker_call call[CALLS];
     struct fixture_question q[CALLS];
     open_server((uint64_t)3 << 20, 3); /* a few slots only */
     for (unsigned i = 0; i < CALLS; i++) {
@@ -224,9 +224,31 @@ static void many_requests_at_once(void **state)
         assert_int_equal(call[i].call.error, 0);
         fixture_expect(&fixture, &q[i], expected);
         assert_memory_equal(call[i].call.reply.payload, expected, sizeof expected);
-        fixture_call_close(&call[i]);
+        asker_call_close(&call[i]);
         fixture_question_free(&q[i]);
     }
+    close_server();
+}
+
+static void a_hint_reads_ahead_once(void **state)
+{
+    struct fixture_question q;
+    open_server(0, 1);
+    fixture_ask_random(&q, 1, 1, all_experts, 21);
+    uint32_t expert[FIXTURE_CHOSEN];
+    for (size_t i = 0; i < q.total; i++)
+        expert[i] = q.experts[i];
+    assert_int_equal(asker_hint(&asker, 1, expert, q.total), 0);
+    double until = thread_now() + 20;
+    while (asker_counter(&asker, "reads") < (double)q.total && thread_now() < until)
+        ;
+    struct fixture_answer answer = check(&q);
+    assert_true(answer.bytes_read > 0); /* counted to the first who wanted them */
+    assert_true(asker_counter(&asker, "experts_read_ahead_used") == (double)q.total);
+    assert_true(asker_counter(&asker, "reads") == (double)q.total);
+    assert_int_equal(asker_hint(&asker, 0, expert, 1), -EBADMSG);
+    assert_int_equal(asker_hint(&asker, 1, (uint32_t[]){FIXTURE_EXPERTS}, 1), -EBADMSG);
+    fixture_question_free(&q);
     close_server();
 }
 
@@ -386,6 +408,7 @@ int main(void)
         cmocka_unit_test(a_restarted_server_gives_the_same),
         cmocka_unit_test(rows_without_experts),
         cmocka_unit_test(many_requests_at_once),
+        cmocka_unit_test(a_hint_reads_ahead_once),
         cmocka_unit_test(a_shared_expert_is_read_once),
         cmocka_unit_test(what_is_not_held_is_named),
         cmocka_unit_test(a_request_too_large_is_refused),
