@@ -8,6 +8,7 @@
 #ifndef EXPERTD_CACHE_H
 #define EXPERTD_CACHE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,12 +27,13 @@ struct cache_entry {
     enum cache_state state;
     unsigned pins;
     /* The drive's: */
-    struct want *waiting; /* demands that came before the bytes */
-    unsigned reads_left;  /* under way */
-    int error;            /* of a read */
-    uint16_t error_shard; /* whose */
-    uint64_t unclaimed;   /* bytes read for no demand yet, or not counted to one yet */
-    bool ahead;           /* read because of a hint, not wanted yet */
+    struct want *waiting;     /* demands that came before the bytes */
+    unsigned reads_left;      /* under way */
+    _Atomic uint64_t checked; /* bands whose checksum was right; the crew's, while pinned */
+    int error;                /* of a read */
+    uint32_t error_file;      /* whose */
+    uint64_t unclaimed;       /* bytes read for no demand yet, or not counted to one yet */
+    bool ahead;               /* read because of a hint, not wanted yet */
     /* private */
     struct cache_entry *chain;         /* others of the same expert */
     struct cache_entry *older, *newer; /* by last use */

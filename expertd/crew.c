@@ -18,9 +18,15 @@ static size_t sum_room(const struct shape *s, uint32_t rows)
     return ((size_t)rows * s->latent * sizeof(int64_t) + 63) / 64 * 64;
 }
 
+/* A band's columns of w2 and their scales, brought together for their checksum. */
+static size_t column_bytes(const struct shape *s)
+{
+    return ((size_t)s->latent * s->band * 17 / 32 + 63) / 64 * 64;
+}
+
 static size_t each_bytes(const struct shape *s, uint32_t rows)
 {
-    return sum_room(s, rows) + (ffn_scratch_bytes(s) + 63) / 64 * 64;
+    return sum_room(s, rows) + column_bytes(s) + (ffn_scratch_bytes(s) + 63) / 64 * 64;
 }
 
 uint64_t crew_bytes(const struct shape *s, unsigned workers, uint32_t rows)
@@ -47,7 +53,8 @@ int crew_open(struct crew *c, struct job_pool *pool, const struct kernels *k, un
         uint8_t *at = (uint8_t *)area + i * each_bytes(s, pool->rows_most);
         w->crew = c;
         w->sum = (int64_t *)at;
-        ffn_init(&w->ffn, k, s, at + sum_room(s, pool->rows_most));
+        w->scratch = at + sum_room(s, pool->rows_most);
+        ffn_init(&w->ffn, k, s, w->scratch + column_bytes(s));
         pthread_mutex_init(&w->lock, NULL);
     }
     pthread_mutex_init(&c->lock, NULL);
@@ -152,8 +159,12 @@ static void compute(struct crew_worker *worker, struct want *w, uint32_t band)
     uint32_t place[3] = {j->compute.layer, w->expert, band};
     double before = thread_now();
 
+    struct region_tile tile = drive_tile(w->drive, w->entry, place);
+    if (!drive_sound(w->drive, w->entry, place, &tile, worker->scratch)) {
+        w->bad |= (uint64_t)1 << band;
+        return;
+    }
     turn_to(worker, j);
-    struct ffn_tile tile = drive_tile(w->drive, w->entry, place);
     int r = ffn_tile(&worker->ffn, &tile, j->z, w->pair, w->pairs, worker->sum);
     if (r == -EDOM)
         job_fail(j, r, "layer %u expert %u: a scale byte of 255, a NaN or an infinity",
@@ -174,7 +185,11 @@ static void work(void *context)
         struct drive *d = w->drive;
         if (!w->job->error)
             compute(worker, w, band);
-        if (atomic_fetch_sub(&w->open, 1) == 1) {
+        if (atomic_fetch_sub(&w->open, 1) != 1)
+            continue;
+        if (w->bad) {
+            drive_bad(d, w);
+        } else {
             drive_done(d, w); /* first: its slot may be wanted; the job is ours until closed */
             crew_close_want(worker->crew, w);
         }

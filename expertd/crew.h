@@ -19,6 +19,7 @@ struct crew_worker {
     struct thread thread;
     struct crew *crew;
     struct ffn ffn;
+    uint8_t *scratch;     /* for checksums */
     int64_t *sum;         /* [rows_most][latent], for: */
     struct job *job;      /* NULL: nothing in it */
     pthread_mutex_t lock; /* of job, and of sum while no tile is being computed */

@@ -10,11 +10,17 @@
 #include <string.h>
 
 #define NAP        0.0002 /* seconds */
+#define REREADS    1      /* of a tile with a wrong checksum */
 #define AHEAD_ROOM 4096   /* experts; older hints than that are stale */
 
 static size_t reads_room(const struct source *s)
 {
     return DRIVE_DEPTH + s->reads_most;
+}
+
+size_t drive_slot_bytes(const struct source *s)
+{
+    return (s->slot_bytes + DISK_PAGE - 1) / DISK_PAGE * DISK_PAGE;
 }
 
 uint64_t drive_bytes(const struct source *s, size_t slots)
@@ -48,12 +54,11 @@ static int take_memory(struct drive *d, struct memory *m)
 int drive_open(struct drive *d, struct source *s, struct crew *crew, size_t slots, size_t wants,
                struct memory *m)
 {
-    size_t slot = (s->slot_bytes + DISK_PAGE - 1) / DISK_PAGE * DISK_PAGE;
     *d = (struct drive){.source = s, .crew = crew, .pool = crew->pool, .tally = crew->tally};
     d->stop.kind = NOTE_STOP;
     int r = take_memory(d, m);
     if (!r)
-        r = cache_open(&d->cache, s->shape, slots, slot, m);
+        r = cache_open(&d->cache, s->shape, slots, drive_slot_bytes(s), m);
     if (!r)
         r = queue_open(&d->mail, wants + DRIVE_HINTS + 1);
     if (!r)
@@ -99,6 +104,12 @@ void drive_done(struct drive *d, struct want *w)
     queue_put(&d->mail, w);
 }
 
+void drive_bad(struct drive *d, struct want *w)
+{
+    w->note.kind = NOTE_BAD;
+    queue_put(&d->mail, w);
+}
+
 void drive_hint(struct drive *d, uint32_t layer, const uint32_t *expert, size_t count)
 {
     void *item;
@@ -113,12 +124,24 @@ void drive_hint(struct drive *d, uint32_t layer, const uint32_t *expert, size_t 
     queue_put(&d->mail, h);
 }
 
-struct ffn_tile drive_tile(const struct drive *d, const struct cache_entry *e,
-                           const uint32_t place[3])
+struct region_tile drive_tile(const struct drive *d, const struct cache_entry *e,
+                              const uint32_t place[3])
 {
     struct source_plan plan;
     source_plan(d->source, place, e->bands, &plan);
     return source_tile(d->source, &plan, place, e->bytes);
+}
+
+bool drive_sound(const struct drive *d, struct cache_entry *e, const uint32_t place[3],
+                 const struct region_tile *t, uint8_t *scratch)
+{
+    uint64_t band = (uint64_t)1 << place[2];
+    if (!d->source->sums || e->checked & band)
+        return true;
+    if (!source_sound(d->source, t, place, scratch))
+        return false;
+    e->checked |= band;
+    return true;
 }
 
 /* ---- wants ----------------------------------------------------------------------------- */
@@ -160,7 +183,7 @@ static void come_back(struct drive *d, struct want *w)
 static void fail(struct drive *d, struct want *w, struct cache_entry *e)
 {
     job_fail(w->job, e->error, "layer %u expert %u: reading %s: %s", e->layer, e->expert,
-             source_path(d->source, e->error_shard), strerror(-e->error));
+             source_path(d->source, e->error_file), strerror(-e->error));
     crew_close_want(d->crew, w);
     come_back(d, w);
 }
@@ -194,6 +217,30 @@ static void wait_for_slot(struct drive *d, struct want *w)
     d->last = w;
 }
 
+/* What was read is not what was packed: forgotten, and read once more. The bands that were
+ * right have been computed. */
+static void read_again(struct drive *d, struct want *w)
+{
+    struct cache_entry *e = w->entry;
+    uint32_t band = (uint32_t)__builtin_ctzll(w->bad);
+    tally_add(d->tally, TALLY_TILES_BAD, (unsigned)__builtin_popcountll(w->bad));
+    if (e->state == CACHE_READY)
+        cache_drop(&d->cache, e);
+    cache_unpin(&d->cache, e);
+    w->entry = NULL;
+    w->bands = w->bad;
+    w->bad = 0;
+    if (w->rereads++ < REREADS) {
+        wait_for_slot(d, w);
+        return;
+    }
+    job_fail(w->job, -EIO,
+             "layer %u expert %u band %u: %s does not hold what was packed (checksum)",
+             w->job->compute.layer, w->expert, band, source_path(d->source, e->error_file));
+    crew_close_want(d->crew, w);
+    come_back(d, w);
+}
+
 static void take_hint(struct drive *d, struct drive_hint *h)
 {
     for (size_t i = 0; i < h->count; i++) {
@@ -217,6 +264,9 @@ static void take_note(struct drive *d, struct note *n)
     case NOTE_DONE:
         come_back(d, (struct want *)n);
         break;
+    case NOTE_BAD:
+        read_again(d, (struct want *)n);
+        break;
     case NOTE_HINT:
         take_hint(d, (struct drive_hint *)n);
         break;
@@ -235,12 +285,14 @@ static void submit(struct drive *d, struct cache_entry *e)
     e->reads_left = (unsigned)plan.reads;
     e->error = 0;
     e->unclaimed = 0;
+    e->checked = 0;
+    e->error_file = plan.read[0].file;
     for (size_t i = 0; i < plan.reads; i++) {
         struct drive_read *r = d->idle;
         d->idle = r->next;
         d->reads_idle--;
-        r->shard = plan.read[i].shard;
-        r->disk.fd = d->source->fd[r->shard];
+        r->file = plan.read[i].file;
+        r->disk.fd = d->source->fd[r->file];
         r->disk.offset = plan.read[i].offset;
         r->disk.length = plan.read[i].length;
         r->disk.buffer = e->bytes + plan.read[i].at;
@@ -328,7 +380,7 @@ static void reaped(struct drive *d, struct disk_read *disk)
     if (disk->error) {
         tally_add(d->tally, TALLY_READS_FAILED, 1);
         e->error = disk->error;
-        e->error_shard = r->shard;
+        e->error_file = r->file;
     }
     r->next = d->idle;
     d->idle = r;

@@ -25,7 +25,7 @@
 
 struct drive_read {
     struct disk_read disk; /* first member; its owner is the entry */
-    uint16_t shard;
+    uint32_t file;
     struct drive_read *next;
 };
 
@@ -60,6 +60,8 @@ struct drive {
     bool stopping;
 };
 
+size_t drive_slot_bytes(const struct source *s);
+
 /* Bytes beside the slots. */
 uint64_t drive_bytes(const struct source *s, size_t slots);
 
@@ -71,13 +73,19 @@ void drive_close(struct drive *d);
 int drive_start(struct drive *d);
 void drive_stop(struct drive *d); /* once nothing is under way any more */
 
-/* Any thread: a want to be served; a want that was served; an expert soon to be wanted. */
+/* Any thread: a want to be served; a want that was served; one of which some bands were not
+ * what was packed, to be read once more; experts soon to be wanted. */
 void drive_want(struct drive *d, struct want *w);
 void drive_done(struct drive *d, struct want *w);
+void drive_bad(struct drive *d, struct want *w);
 void drive_hint(struct drive *d, uint32_t layer, const uint32_t *expert, size_t count);
 
 /* The tile of {layer, expert, band} in a pinned entry. Any thread. */
-struct ffn_tile drive_tile(const struct drive *d, const struct cache_entry *e,
-                           const uint32_t place[3]);
+struct region_tile drive_tile(const struct drive *d, const struct cache_entry *e,
+                              const uint32_t place[3]);
+
+/* Is it what was packed? Checked once for every tile that was read. Any thread. */
+bool drive_sound(const struct drive *d, struct cache_entry *e, const uint32_t place[3],
+                 const struct region_tile *t, uint8_t *scratch);
 
 #endif

@@ -58,7 +58,7 @@ static int rise(struct ffn *f, const uint8_t *w, const uint8_t *scale, const flo
     });
 }
 
-static int fall(struct ffn *f, const struct ffn_tile *t, const float *h, size_t rows)
+static int fall(struct ffn *f, const struct region_tile *t, const float *h, size_t rows)
 {
     const struct shape *s = f->shape;
     return f->kernels->mxfp4_product(&(struct product){
@@ -76,7 +76,7 @@ static int fall(struct ffn *f, const struct ffn_tile *t, const float *h, size_t 
     });
 }
 
-static int some_rows(struct ffn *f, const struct ffn_tile *t, const float *z,
+static int some_rows(struct ffn *f, const struct region_tile *t, const float *z,
                      const struct ffn_pair *pair, size_t pairs, int64_t *sum)
 {
     const struct shape *s = f->shape;
@@ -100,7 +100,7 @@ static int some_rows(struct ffn *f, const struct ffn_tile *t, const float *z,
     return r;
 }
 
-int ffn_tile(struct ffn *f, const struct ffn_tile *t, const float *z,
+int ffn_tile(struct ffn *f, const struct region_tile *t, const float *z,
              const struct ffn_pair *pair, size_t pairs, int64_t *sum)
 {
     int r = 0;

@@ -9,16 +9,10 @@
 #include <stdint.h>
 
 #include "kernels/kernels.h"
+#include "proto/region.h"
 #include "proto/shape.h"
 
 #define FFN_ROWS 64 /* rows computed at a time; the tile is decoded once for all of them */
-
-struct ffn_tile {           /* MXFP4 nibbles and their scales */
-    const uint8_t *w1, *s1; /* [band][latent / 2], [band][latent / 32] */
-    const uint8_t *w3, *s3; /* the same */
-    const uint8_t *w2, *s2; /* [latent] rows of the band's columns, strides below */
-    size_t w2_stride, s2_stride;
-};
 
 struct ffn {
     const struct kernels *kernels;
@@ -42,7 +36,7 @@ void ffn_init(struct ffn *f, const struct kernels *k, const struct shape *s, voi
 /* Adds the tile's weighted products into sum[row][latent] for every pair. `z` holds rows of
  * kernels_padded(latent) floats in lane order. -EDOM: a scale of 255, NaN or infinity; -ERANGE:
  * a product beyond 2^14. The sums are then partly advanced. */
-int ffn_tile(struct ffn *f, const struct ffn_tile *t, const float *z,
+int ffn_tile(struct ffn *f, const struct region_tile *t, const float *z,
              const struct ffn_pair *pair, size_t pairs, int64_t *sum);
 
 #endif

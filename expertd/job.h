@@ -26,7 +26,7 @@ struct job;
 struct drive;
 struct cache_entry;
 
-enum note_kind { NOTE_WANT, NOTE_DONE, NOTE_HINT, NOTE_STOP };
+enum note_kind { NOTE_WANT, NOTE_DONE, NOTE_BAD, NOTE_HINT, NOTE_STOP };
 
 struct note { /* what a drive's mailbox holds; first member of the thing it is about */
     enum note_kind kind;
@@ -44,6 +44,8 @@ struct want {
     struct want *next;         /* of the list it is in */
     uint64_t todo;             /* bands nobody has begun; the crew's, under its lock */
     _Atomic unsigned open;     /* bands not finished */
+    _Atomic uint64_t bad;      /* bands whose bytes were not the packed ones, not computed */
+    unsigned rereads;          /* because of that; the drive's */
 };
 
 struct job {

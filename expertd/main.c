@@ -43,8 +43,6 @@ static int check_options(const struct settings *chosen, struct problems *p)
     enum log_level lowest = LOG_INFO;
     if (log_level_parse(chosen->level, &lowest))
         problems_add(p, "--log %s: expected debug, info, warn or error", chosen->level);
-    if (!chosen->serving.checkpoint)
-        problems_add(p, "--checkpoint is missing");
     if (!chosen->serving.secret)
         problems_add(p, "--secret is missing");
     log_init("kapok-expertd", lowest);
@@ -63,6 +61,8 @@ static int serve(const struct serving_options *o, struct problems *p)
     if (!r) {
         printf("listening %s\n", serving_address(s));
         fflush(stdout);
+        if (!serving_checks(s))
+            log_warn("what is read is not checked; `kapok verify` writes the checksums");
         log_info("serving tiles=%llu seconds=%.2f resident=%llu",
                  (unsigned long long)serving_tiles(s), thread_now() - begun,
                  (unsigned long long)memory_resident());
@@ -76,8 +76,10 @@ int main(int argc, char **argv)
 {
     struct settings chosen = {0};
     struct serving_options *s = &chosen.serving;
+    struct option_list regions = {0};
     const struct option table[] = {
         {"checkpoint", OPTION_TEXT, &s->checkpoint, NULL, "DIR", "the released checkpoint"},
+        {"region", OPTION_LIST, &regions, NULL, "PATH", "a packed region; again for more"},
         {"listen", OPTION_TEXT, &s->listen, "tcp://127.0.0.1:7101", "ADDRESS", "port 0: any"},
         {"secret", OPTION_TEXT, &s->secret, NULL, "FILE", "the deployment's secret"},
         {"layers", OPTION_TEXT, &s->layers, NULL, "LIST", "layers to serve, as 1-5,9"},
@@ -89,6 +91,7 @@ int main(int argc, char **argv)
         {"requests", OPTION_COUNT, &s->requests, "4", "N", "worked on at once", 1, 256},
         {"isa", OPTION_TEXT, &s->isa, NULL, "NAME", "at most c, avx2 or avx512"},
         {"buffered", OPTION_FLAG, &s->buffered, NULL, NULL, "without O_DIRECT"},
+        {"no-verify", OPTION_FLAG, &s->unchecked, NULL, NULL, "ignores checksums"},
         {"log", OPTION_TEXT, &chosen.level, "info", "LEVEL", "debug, info, warn or error"},
     };
     const struct options_program program = {"kapok-expertd", "Serves routed experts from disk.",
@@ -101,6 +104,8 @@ int main(int argc, char **argv)
     thread_block_signals();
     problems_init(&problems);
     options_parse(&program, argc, argv, &options);
+    s->region = regions.item;
+    s->regions = regions.count;
     int code = check_options(&chosen, &problems);
     if (!code) {
         options_describe(&program, text, sizeof text);

@@ -12,26 +12,26 @@
 #include <sys/random.h>
 
 #include "expertd/dispatch.h"
+#include "expertd/serving_sources.h"
 
 #define SLOTS_LEAST 2
 #define GREETINGS   16 /* requests under way beside the Computes */
 
 struct serving {
     struct serving_options options;
-    struct checkpoint checkpoint;
-    struct tile_set tiles;
+    struct serving_sources sources;
     struct memory memory;
-    struct source source;
     struct tally tally;
     struct job_pool pool;
     struct crew crew;
-    struct drive drive;
+    struct drive *drive; /* one for each source */
+    size_t drives_open, drives_run;
     struct dispatch dispatch;
     struct queue incoming;
     struct link_server *server;
     const struct kernels *kernels;
     uint8_t secret[SECRET_BYTES];
-    bool drive_runs, dispatch_runs;
+    bool dispatch_runs;
 };
 
 static size_t requests_most(const struct serving *s)
@@ -51,57 +51,83 @@ static int choose_kernels(struct serving *s, struct problems *p)
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-static size_t slot_stride(const struct serving *s)
+/* Bytes that one more slot in every drive takes. */
+static uint64_t slot_bytes(const struct serving *s)
 {
-    return (s->source.slot_bytes + DISK_PAGE - 1) / DISK_PAGE * DISK_PAGE;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < s->sources.count; i++)
+        bytes += drive_slot_bytes(&s->sources.source[i]) + sizeof(struct cache_entry);
+    return bytes;
 }
 
-static uint64_t need(const struct serving *s, size_t slots)
+/* Wants of one request at most. */
+static size_t wants_most(const struct serving *s)
 {
-    const struct shape *h = &s->checkpoint.shape;
+    return s->sources.shape.experts * s->sources.count;
+}
+
+/* Without slots. */
+static uint64_t fixed_bytes(const struct serving *s)
+{
+    const struct shape *h = &s->sources.shape;
     uint32_t rows = (uint32_t)s->options.rows;
-    uint64_t pages = 24 * DISK_PAGE; /* every area is rounded up to a page */
-    return s->memory.taken + pages + job_pool_bytes(h, s->options.requests, rows, h->experts) +
-           crew_bytes(h, (unsigned)s->options.threads, rows) + drive_bytes(&s->source, slots) +
-           slots * slot_stride(s);
+    uint64_t bytes = s->memory.taken + 16 * DISK_PAGE; /* areas are rounded up to a page */
+    for (size_t i = 0; i < s->sources.count; i++)
+        bytes += drive_bytes(&s->sources.source[i], 0);
+    return bytes + job_pool_bytes(h, s->options.requests, rows, wants_most(s)) +
+           crew_bytes(h, (unsigned)s->options.threads, rows);
 }
 
 static int choose_slots(const struct serving *s, size_t *ret_slots, struct problems *p)
 {
-    uint64_t budget = s->options.memory, floor = need(s, SLOTS_LEAST);
-    uint64_t each = slot_stride(s) + sizeof(struct cache_entry);
+    uint64_t budget = s->options.memory, fixed = fixed_bytes(s), each = slot_bytes(s);
+    uint64_t floor = fixed + SLOTS_LEAST * each, most = SLOTS_LEAST;
     if (budget < floor) {
         problems_add(p,
                      "--memory: %" PRIu64 " bytes given, at least %" PRIu64
-                     " are needed: %d experts of %zu and %" PRIu64 " for %" PRIu64
+                     " are needed: %d experts of %" PRIu64 " and %" PRIu64 " for %" PRIu64
                      " requests of %" PRIu64 " rows and %" PRIu64 " threads",
-                     budget, floor, SLOTS_LEAST, slot_stride(s),
-                     floor - SLOTS_LEAST * slot_stride(s), s->options.requests, s->options.rows,
-                     s->options.threads);
+                     budget, floor, SLOTS_LEAST, each, fixed, s->options.requests,
+                     s->options.rows, s->options.threads);
         return -ENOMEM;
     }
-    uint64_t slots = SLOTS_LEAST + (budget - floor) / each;
-    if (slots > s->source.experts_held)
-        slots = s->source.experts_held;
-    *ret_slots = slots < SLOTS_LEAST ? SLOTS_LEAST : (size_t)slots;
+    for (size_t i = 0; i < s->sources.count; i++)
+        if (s->sources.source[i].experts_held > most)
+            most = s->sources.source[i].experts_held;
+    uint64_t slots = (budget - fixed) / each;
+    *ret_slots = (size_t)(slots < most ? slots : most);
     return 0;
+}
+
+static int open_drives(struct serving *s, size_t slots)
+{
+    size_t wants = s->options.requests * s->sources.shape.experts;
+    int r = 0;
+    s->drive = calloc(s->sources.count, sizeof *s->drive);
+    if (!s->drive)
+        return -ENOMEM;
+    for (size_t i = 0; !r && i < s->sources.count; i++) {
+        r = drive_open(&s->drive[i], &s->sources.source[i], &s->crew, slots, wants, &s->memory);
+        s->drives_open += !r;
+    }
+    return r;
 }
 
 static int take_memory(struct serving *s, struct problems *p)
 {
-    const struct shape *h = &s->checkpoint.shape;
-    size_t slots = 0, wants = s->options.requests * h->experts;
+    const struct shape *h = &s->sources.shape;
+    size_t slots = 0;
     int r = choose_slots(s, &slots, p);
     if (r)
         return r;
     s->memory.budget = s->options.memory;
-    r = job_pool_open(&s->pool, h, s->options.requests, (uint32_t)s->options.rows, h->experts,
-                      &s->memory);
+    r = job_pool_open(&s->pool, h, s->options.requests, (uint32_t)s->options.rows,
+                      wants_most(s), &s->memory);
     s->pool.tally = &s->tally;
     if (!r)
         r = crew_open(&s->crew, &s->pool, s->kernels, (unsigned)s->options.threads, &s->memory);
     if (!r)
-        r = drive_open(&s->drive, &s->source, &s->crew, slots, wants, &s->memory);
+        r = open_drives(s, slots);
     if (r)
         problems_add(p, "--memory: taking %" PRIu64 " bytes: %s", s->options.memory,
                      strerror(-r));
@@ -112,34 +138,30 @@ static int take_memory(struct serving *s, struct problems *p)
 
 static void wire(struct serving *s)
 {
+    const struct shape *h = &s->sources.shape;
     s->dispatch = (struct dispatch){
-        .shape = &s->checkpoint.shape,
+        .shape = h,
         .kernels = s->kernels,
-        .tiles = &s->tiles,
+        .tiles = &s->sources.tiles,
         .memory = &s->memory,
         .tally = &s->tally,
         .pool = &s->pool,
         .crew = &s->crew,
-        .drive = &s->drive,
-        .drives = 1,
+        .drive = s->drive,
+        .drives = s->sources.count,
         .incoming = &s->incoming,
-        .payload_most = compute_bytes(&s->checkpoint.shape, (uint32_t)s->options.rows,
-                                      s->options.rows * s->checkpoint.shape.chosen),
+        .payload_most =
+            compute_bytes(h, (uint32_t)s->options.rows, s->options.rows * h->chosen),
     };
 }
 
 static int open_parts(struct serving *s, struct problems *p)
 {
-    const struct serving_options *o = &s->options;
     int r = choose_kernels(s, p);
     if (!r)
-        r = secret_load(o->secret, s->secret, p);
+        r = secret_load(s->options.secret, s->secret, p);
     if (!r)
-        r = checkpoint_open(&s->checkpoint, o->checkpoint, p);
-    if (!r)
-        r = tile_set_parse(&s->tiles, &s->checkpoint.shape, o->layers, o->experts, o->bands, p);
-    if (!r)
-        r = source_open(&s->source, &s->checkpoint, &s->tiles, o->buffered, &s->memory, p);
+        r = serving_sources_open(&s->sources, &s->options, &s->memory, p);
     if (!r)
         r = take_memory(s, p);
     if (!r)
@@ -176,23 +198,26 @@ static int listen_now(struct serving *s, struct problems *p)
         .incoming = &s->incoming,
     };
     memcpy(o.secret, s->secret, sizeof o.secret);
-    memcpy(o.model, s->checkpoint.digest, sizeof o.model);
+    memcpy(o.model, s->sources.digest, sizeof o.model);
     return link_server_open(&s->server, &o, p);
+}
+
+static int start_threads(struct serving *s)
+{
+    int r = crew_start(&s->crew);
+    for (; !r && s->drives_run < s->sources.count; s->drives_run += !r)
+        r = drive_start(&s->drive[s->drives_run]);
+    if (!r && getrandom(&s->dispatch.instance, sizeof s->dispatch.instance, 0) < 0)
+        r = -errno;
+    if (!r)
+        r = dispatch_start(&s->dispatch, requests_most(s));
+    s->dispatch_runs = !r;
+    return r;
 }
 
 int serving_start(struct serving *s, struct problems *p)
 {
-    int r = crew_start(&s->crew);
-    if (!r) {
-        r = drive_start(&s->drive);
-        s->drive_runs = !r;
-    }
-    if (!r && getrandom(&s->dispatch.instance, sizeof s->dispatch.instance, 0) < 0)
-        r = -errno;
-    if (!r) {
-        r = dispatch_start(&s->dispatch, requests_most(s));
-        s->dispatch_runs = !r;
-    }
+    int r = start_threads(s);
     if (r) {
         problems_add(p, "starting threads: %s", strerror(-r));
         return r;
@@ -208,16 +233,17 @@ void serving_close(struct serving *s)
         queue_close(&s->incoming);
     if (s->dispatch_runs)
         dispatch_stop(&s->dispatch);
-    if (s->drive_runs)
-        drive_stop(&s->drive);
+    while (s->drives_run)
+        drive_stop(&s->drive[--s->drives_run]);
     if (s->crew.worker)
         crew_stop(&s->crew);
     link_server_close(s->server);
-    drive_close(&s->drive);
+    while (s->drives_open)
+        drive_close(&s->drive[--s->drives_open]);
+    free(s->drive);
     crew_close(&s->crew);
     job_pool_close(&s->pool);
-    source_close(&s->source);
-    checkpoint_close(&s->checkpoint);
+    serving_sources_close(&s->sources);
     memory_fini(&s->memory);
     if (s->incoming.item)
         queue_free(&s->incoming);
@@ -231,7 +257,15 @@ const char *serving_address(const struct serving *s)
 
 uint64_t serving_tiles(const struct serving *s)
 {
-    return tile_set_count(&s->tiles, &s->checkpoint.shape);
+    return tile_set_count(&s->sources.tiles, &s->sources.shape);
+}
+
+bool serving_checks(const struct serving *s)
+{
+    for (size_t i = 0; i < s->sources.count; i++)
+        if (!s->sources.source[i].sums)
+            return false;
+    return true;
 }
 
 void serving_print_memory(const struct serving *s, FILE *out)

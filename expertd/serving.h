@@ -6,24 +6,31 @@
 #define EXPERTD_SERVING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/problems.h"
 
+#define SERVING_REGIONS 64
+
 struct serving;
 
 struct serving_options {
-    const char *checkpoint, *listen, *secret;
-    const char *layers, *experts, *bands; /* NULL: all */
+    const char *checkpoint; /* served in place, or NULL: */
+    const char **region;    /* packed regions */
+    size_t regions;
+    const char *listen, *secret;
+    const char *layers, *experts, *bands; /* of the checkpoint; NULL: all */
     const char *isa;                      /* NULL: the best */
     uint64_t memory;                      /* bytes for everything */
     uint64_t threads;                     /* that compute; 0: one a CPU */
     uint64_t rows, requests;              /* of one request; under way at once */
-    bool buffered;
+    bool buffered;                        /* not O_DIRECT */
+    bool unchecked;                       /* checksums are not looked at */
 };
 
-/* Indexes the checkpoint and takes the memory; nothing listens or runs yet. */
+/* Indexes what is to be served and takes the memory; nothing listens or runs yet. */
 int serving_open(struct serving **ret_serving, const struct serving_options *o,
                  struct problems *p);
 
@@ -34,6 +41,7 @@ void serving_close(struct serving *s); /* stops what was started; NULL is fine *
 
 const char *serving_address(const struct serving *s);
 uint64_t serving_tiles(const struct serving *s);
+bool serving_checks(const struct serving *s); /* is everything that is read checked? */
 void serving_print_memory(const struct serving *s, FILE *out);
 
 #endif

@@ -13,6 +13,7 @@ const char *tally_count_name(enum tally_count c)
         [TALLY_TILES_READ] = "tiles_read",
         [TALLY_TILES_HIT] = "tiles_hit",
         [TALLY_TILES_COMPUTED] = "tiles_computed",
+        [TALLY_TILES_BAD] = "tiles_bad",
         [TALLY_AHEAD_READ] = "experts_read_ahead",
         [TALLY_AHEAD_USED] = "experts_read_ahead_used",
     };

@@ -61,7 +61,8 @@ static void open_source(struct bench *b)
     if (checkpoint_open(&b->checkpoint, b->serving.checkpoint, &p) ||
         tile_set_parse(&b->tiles, &b->checkpoint.shape, b->serving.layers, b->serving.experts,
                        b->serving.bands, &p) ||
-        source_open(&b->source, &b->checkpoint, &b->tiles, b->serving.buffered, &b->memory, &p))
+        source_inplace_open(&b->source, &b->checkpoint, &b->tiles,
+                            (bool[]){b->serving.buffered, false}, &b->memory, &p))
         die(&p);
 }
 
@@ -217,7 +218,7 @@ static uint64_t start_load(struct bench *b, struct disk *d, struct disk_read *re
     source_plan(&b->source, at, source_bands(&b->source, at[0], at[1]), &plan);
     *left = (unsigned)plan.reads;
     for (size_t i = 0; i < plan.reads; i++) {
-        read[i] = (struct disk_read){.fd = b->source.fd[plan.read[i].shard],
+        read[i] = (struct disk_read){.fd = b->source.fd[plan.read[i].file],
                                      .offset = plan.read[i].offset,
                                      .length = plan.read[i].length,
                                      .buffer = slot + plan.read[i].at,

@@ -28,7 +28,8 @@ static void open_source(enum fixture_order order)
     memory_init(&memory, 0);
     assert_int_equal(checkpoint_open(&checkpoint, fixture.folder, &p), 0);
     assert_int_equal(tile_set_parse(&tiles, &checkpoint.shape, NULL, NULL, NULL, &p), 0);
-    assert_int_equal(source_open(&source, &checkpoint, &tiles, fixture.buffered, &memory, &p),
+    assert_int_equal(source_inplace_open(&source, &checkpoint, &tiles,
+                                         (bool[]){fixture.buffered, true}, &memory, &p),
                      0);
 }
 
@@ -72,7 +73,7 @@ static void fill(const struct source_plan *plan, uint8_t *slot)
         const struct source_read *r = &plan->read[i];
         uint64_t from = disk_floor(r->offset);
         assert_int_equal(r->at % DISK_PAGE, 0);
-        ssize_t n = pread(source.fd[r->shard], slot + r->at, disk_span(r->offset, r->length),
+        ssize_t n = pread(source.fd[r->file], slot + r->at, disk_span(r->offset, r->length),
                           (off_t)from);
         assert_true(n >= (ssize_t)(r->offset - from + r->length));
     }
@@ -87,7 +88,8 @@ static void check_rows(const uint8_t *got, size_t stride, const uint8_t *expecte
                             from_row_bytes_rows[2]);
 }
 
-static void check_tile(uint32_t layer, uint32_t expert, uint32_t band, const struct ffn_tile *t)
+static void check_tile(uint32_t layer, uint32_t expert, uint32_t band,
+                       const struct region_tile *t)
 {
     uint8_t **part = fixture.part[layer][expert];
     const size_t nibbles = FIXTURE_LATENT / 2, scales = FIXTURE_LATENT / 32;
@@ -114,7 +116,8 @@ static void check_load(uint32_t layer, uint32_t expert, uint64_t bands, uint8_t 
     for (uint32_t b = 0; b < FIXTURE_BANDS; b++) {
         if (!(bands >> b & 1))
             continue;
-        struct ffn_tile t = source_tile(&source, &plan, (uint32_t[]){layer, expert, b}, slot);
+        struct region_tile t =
+            source_tile(&source, &plan, (uint32_t[]){layer, expert, b}, slot);
         check_tile(layer, expert, b, &t);
     }
 }
