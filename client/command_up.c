@@ -19,6 +19,7 @@
 struct up {
     struct layout_options layout;
     const char *run_dir, *level;
+    bool dry_run;
     struct rundir rundir;
     bool ready;
 };
@@ -29,8 +30,12 @@ static void read_options(struct up *u, int argc, char **argv, struct options *o)
     const struct option table[] = {
         {"checkpoint", OPTION_TEXT, &l->checkpoint, NULL, "DIR",
          "Folder of the model: config.json and the shards"},
-        {"expertds", OPTION_COUNT, &l->expertds, "1", "N",
-         "Expert servers; the bands are split between them", 1, LAYOUT_EXPERTDS},
+        {"region", OPTION_LIST, &l->regions, NULL, "PATH",
+         "A packed region that serves experts; again for more (default: the checkpoint does)"},
+        {"expertds", OPTION_COUNT, &l->expertds, NULL, "N",
+         "Expert servers; the bands or regions are split between them (default: 1, or one for "
+         "each region)",
+         1, LAYOUT_EXPERTDS},
         {"stages", OPTION_COUNT, &l->stages, "1", "N",
          "Trunk processes; the layers are split between them", 1, LAYOUT_STAGES},
         {"threads", OPTION_COUNT, &l->threads, NULL, "N",
@@ -48,6 +53,8 @@ static void read_options(struct up *u, int argc, char **argv, struct options *o)
          "others)"},
         {"buffered", OPTION_FLAG, &l->buffered, NULL, NULL,
          "Read through the page cache, for file systems without O_DIRECT"},
+        {"dry-run", OPTION_FLAG, &u->dry_run, NULL, NULL,
+         "Print the command lines that would be started, and start nothing"},
         {"log", OPTION_TEXT, &u->level, "info", "LEVEL", "debug, info, warn or error"},
     };
     const struct options_program program = {
@@ -91,6 +98,19 @@ static void tick(void *context, const char *url)
     fflush(stdout);
 }
 
+static int dry_run(struct up *u, struct problems *p)
+{
+    struct layout layout = {0};
+    int r = layout_init(&layout, &u->layout, &u->rundir, p);
+    if (!r) {
+        layout_stages(&layout, &u->rundir);
+        layout_coordinator(&layout, &u->rundir);
+        layout_print(&layout, stdout);
+    }
+    layout_fini(&layout);
+    return r ? COMMAND_FAILED : COMMAND_DONE;
+}
+
 static int run(struct up *u, struct problems *p)
 {
     char path[RUNDIR_PATH + 64];
@@ -128,7 +148,9 @@ int command_up(int argc, char **argv)
     log_init("kapok", level);
     u.layout.log = u.level;
     rundir_name(&u.rundir, u.run_dir);
-    int code = p.count ? COMMAND_USAGE : run(&u, &p);
+    int code = COMMAND_USAGE;
+    if (!p.count)
+        code = u.dry_run ? dry_run(&u, &p) : run(&u, &p);
     if (p.count)
         fprintf(stderr, "kapok up: %s\n", p.text);
     options_release(&o);

@@ -31,12 +31,16 @@ static const char *program(const struct layout *l, const char *role, char *buf, 
     return buf;
 }
 
+static void add_checkpoint(struct child *c, const struct layout *l)
+{
+    child_add(c, "--checkpoint");
+    child_add(c, "%s", l->options.checkpoint);
+}
+
 /* What every program is given. */
 static void add_common(struct child *c, const struct layout *l, const struct rundir *d)
 {
     char path[RUNDIR_PATH + 64];
-    child_add(c, "--checkpoint");
-    child_add(c, "%s", l->options.checkpoint);
     child_add(c, "--secret");
     child_add(c, "%s", rundir_file(d, "secret", path));
     if (l->options.log) {
@@ -65,18 +69,31 @@ static void add_compute(struct child *c, const struct layout *l, uint64_t memory
         child_add(c, "--buffered");
 }
 
+/* The i-th expertd's share of what is served. */
+static void add_share(struct child *c, const struct layout *l, unsigned i)
+{
+    const struct option_list *regions = &l->options.regions;
+    unsigned n = l->expertds;
+    if (!regions->count) {
+        add_checkpoint(c, l);
+        child_add(c, "--bands");
+        child_add(c, "%u-%u", l->shape.bands * i / n, l->shape.bands * (i + 1) / n - 1);
+    }
+    for (size_t r = regions->count * i / n; r < regions->count * (i + 1) / n; r++) {
+        child_add(c, "--region");
+        child_add(c, "%s", regions->item[r]);
+    }
+}
+
 static void make_expertd(struct layout *l, unsigned i, const struct rundir *d)
 {
     char name[32], path[600];
     struct child *c = &l->expertd[i];
-    unsigned first = l->shape.bands * i / l->expertds;
-    unsigned last = l->shape.bands * (i + 1) / l->expertds - 1;
     snprintf(name, sizeof name, "expertd%u", i);
     child_init(c, name, program(l, "expertd", path, sizeof path), ANY_PORT);
     add_common(c, l, d);
     add_compute(c, l, l->options.memory / 8 / l->expertds);
-    child_add(c, "--bands");
-    child_add(c, "%u-%u", first, last);
+    add_share(c, l, i);
 }
 
 static int check_split(const char *flag, uint64_t parts, uint64_t things, uint64_t most,
@@ -85,10 +102,28 @@ static int check_split(const char *flag, uint64_t parts, uint64_t things, uint64
     uint64_t limit = things < most ? things : most;
     if (parts >= 1 && parts <= limit)
         return 0;
-    problems_add(p, "--%s %llu: expected 1 to %llu (the model has %llu %s)", flag,
+    problems_add(p, "--%s %llu: expected 1 to %llu (there are %llu %s)", flag,
                  (unsigned long long)parts, (unsigned long long)limit,
                  (unsigned long long)things, what);
     return -EINVAL;
+}
+
+static int check_counts(struct layout *l, struct problems *p)
+{
+    struct layout_options *o = &l->options;
+    size_t regions = o->regions.count;
+    if (regions > LAYOUT_EXPERTDS) {
+        problems_add(p, "--region: %zu of them, at most %d", regions, LAYOUT_EXPERTDS);
+        return -EINVAL;
+    }
+    if (!o->expertds)
+        o->expertds = regions ? regions : 1;
+    int r =
+        regions
+            ? check_split("expertds", o->expertds, regions, LAYOUT_EXPERTDS, "regions", p)
+            : check_split("expertds", o->expertds, l->shape.bands, LAYOUT_EXPERTDS, "bands", p);
+    return r ? r
+             : check_split("stages", o->stages, l->shape.layers, LAYOUT_STAGES, "layers", p);
 }
 
 int layout_init(struct layout *l, const struct layout_options *o, const struct rundir *d,
@@ -99,13 +134,11 @@ int layout_init(struct layout *l, const struct layout_options *o, const struct r
     if (!r)
         r = find_programs(l, p);
     if (!r)
-        r = check_split("expertds", o->expertds, l->shape.bands, LAYOUT_EXPERTDS, "bands", p);
-    if (!r)
-        r = check_split("stages", o->stages, l->shape.layers, LAYOUT_STAGES, "layers", p);
+        r = check_counts(l, p);
     if (r)
         return r;
-    l->expertds = (unsigned)o->expertds;
-    l->stages = (unsigned)o->stages;
+    l->expertds = (unsigned)l->options.expertds;
+    l->stages = (unsigned)l->options.stages;
     for (unsigned i = 0; i < l->expertds; i++)
         make_expertd(l, i, d);
     return 0;
@@ -121,6 +154,7 @@ void layout_stages(struct layout *l, const struct rundir *d)
         unsigned last = l->shape.layers * (i + 1) / l->stages - 1;
         snprintf(name, sizeof name, "trunk%u", i);
         child_init(c, name, program(l, "trunk", path, sizeof path), ANY_PORT);
+        add_checkpoint(c, l);
         add_common(c, l, d);
         add_compute(c, l, memory / l->stages);
         child_add(c, "--layers");
@@ -138,6 +172,7 @@ void layout_coordinator(struct layout *l, const struct rundir *d)
     struct child *c = &l->coordinator;
     child_init(c, "coordinator", program(l, "coordinator", path, sizeof path),
                l->options.listen);
+    add_checkpoint(c, l);
     add_common(c, l, d);
     for (unsigned i = 0; i < l->stages; i++) {
         child_add(c, "--trunk");
@@ -146,6 +181,16 @@ void layout_coordinator(struct layout *l, const struct rundir *d)
     if (l->options.prefill_chunk) {
         child_add(c, "--prefill-chunk");
         child_add(c, "%llu", (unsigned long long)l->options.prefill_chunk);
+    }
+}
+
+void layout_print(struct layout *l, FILE *out)
+{
+    for (unsigned i = 0; layout_child(l, i); i++) {
+        const struct child *c = layout_child(l, i);
+        for (unsigned a = 0; a < c->arguments; a++)
+            fprintf(out, "%s%s", a ? " " : "", c->argument[a]);
+        fputc('\n', out);
     }
 }
 

@@ -122,6 +122,45 @@ static void each_is_told_of_those_before(void **state)
     layout_fini(&l);
 }
 
+static void regions_go_to_expertds(void **state)
+{
+    static const char *item[] = {"/mnt/a", "/mnt/b", "/dev/c"};
+    struct layout l;
+    struct layout_options o = options(0, 1);
+    o.regions = (struct option_list){item, 3};
+    make(&l, &o);
+    assert_int_equal(l.expertds, 3); /* one for each */
+    for (unsigned i = 0; i < 3; i++) {
+        const struct child *c = layout_child(&l, i);
+        assert_string_equal(value_of(c, "--region"), item[i]);
+        assert_null(value_of(c, "--checkpoint"));
+        assert_null(value_of(c, "--bands"));
+    }
+    assert_string_equal(value_of(layout_child(&l, 3), "--checkpoint"), folder);
+    layout_fini(&l);
+    o.expertds = 2;
+    make(&l, &o);
+    assert_string_equal(value_of(layout_child(&l, 0), "--region"), "/mnt/a");
+    assert_string_equal(value_of(layout_child(&l, 1), "--region"), "/mnt/b");
+    assert_string_equal(l.expertd[1].argument[l.expertd[1].arguments - 1], "/dev/c");
+    layout_fini(&l);
+    o.expertds = 4;
+    struct problems p;
+    problems_init(&p);
+    assert_int_equal(layout_init(&l, &o, &rundir, &p), -EINVAL);
+    assert_non_null(strstr(p.text, "expected 1 to 3 (there are 3 regions)"));
+    layout_fini(&l);
+}
+
+static void without_a_number_there_is_one_expertd(void **state)
+{
+    struct layout l;
+    struct layout_options o = options(0, 1);
+    make(&l, &o);
+    assert_int_equal(l.expertds, 1);
+    layout_fini(&l);
+}
+
 static void refused(uint64_t expertds, uint64_t stages, const char *sentence)
 {
     struct layout l;
@@ -136,8 +175,8 @@ static void refused(uint64_t expertds, uint64_t stages, const char *sentence)
 
 static void more_processes_than_parts_are_refused(void **state)
 {
-    refused(13, 1, "--expertds 13: expected 1 to 12 (the model has 12 bands)");
-    refused(1, 8, "--stages 8: expected 1 to 7 (the model has 7 layers)");
+    refused(13, 1, "--expertds 13: expected 1 to 12 (there are 12 bands)");
+    refused(1, 8, "--stages 8: expected 1 to 7 (there are 7 layers)");
 }
 
 static void a_folder_without_a_model_is_refused(void **state)
@@ -157,6 +196,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bands_and_layers_are_split_evenly),
         cmocka_unit_test(each_is_told_of_those_before),
+        cmocka_unit_test(regions_go_to_expertds),
+        cmocka_unit_test(without_a_number_there_is_one_expertd),
         cmocka_unit_test(more_processes_than_parts_are_refused),
         cmocka_unit_test(a_folder_without_a_model_is_refused),
     };

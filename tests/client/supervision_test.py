@@ -224,6 +224,15 @@ class Supervision(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"--checkpoint DIR is missing", done.stderr)
 
+    def test_a_dry_run_starts_nothing(self):
+        code, out, err = self.refused("--expertds", "3", "--stages", "2", "--dry-run")
+        self.assertEqual((code, err), (0, ""))
+        lines = out.splitlines()
+        self.assertEqual([os.path.basename(line.split()[0]) for line in lines],
+                         ["kapok-expertd"] * 3 + ["kapok-trunk"] * 2 + ["kapok-coordinator"])
+        self.assertIn("--bands 4-7", lines[1])
+        self.assertFalse(os.path.exists(self.run_dir))
+
     def test_a_missing_program_is_named(self):
         os.unlink(os.path.join(self.folder, "kapok-trunk"))
         code, _, err = self.refused()
