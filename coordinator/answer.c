@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/jsontext.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "coordinator/answer_json.h"
 
 static void answer_free(struct answer *a)
@@ -19,14 +21,21 @@ static void answer_free(struct answer *a)
         generation_close(a->choice[i].generation);
     }
     params_fini(&a->params);
+    if (a->record != NULL)
+        record_release(a->record);
     free(a);
 }
 
-static void send_event(struct answer *a, const char *text)
+static void send_event(struct answer *a, uint32_t choice, const char *text)
 {
     size_t length = strlen(text);
-    char *event = malloc(length + 9);
+    char *event;
 
+    if (a->record != NULL) {
+        record_event(a->record, choice, text);
+        return;
+    }
+    event = malloc(length + 9);
     if (event == NULL)
         return;
     length = (size_t)sprintf(event, "data: %s\n\n", text);
@@ -34,7 +43,7 @@ static void send_event(struct answer *a, const char *text)
     free(event);
 }
 
-void answer_chunk(struct answer *a, json_t *chunk)
+void answer_chunk(struct answer *a, uint32_t choice, json_t *chunk)
 {
     json_t *whole = answer_json_head(a, a->kind->chunk_object);
     char *text;
@@ -44,7 +53,7 @@ void answer_chunk(struct answer *a, json_t *chunk)
     text = json_dumps(whole, JSON_COMPACT);
     json_decref(whole);
     if (text != NULL)
-        send_event(a, text);
+        send_event(a, choice, text);
     free(text);
 }
 
@@ -59,19 +68,18 @@ static void overall(const struct answer *a, struct api_error *e)
     }
 }
 
-static void end_stream(struct answer *a, const struct api_error *e)
+/* The last chunks of a stream: what went wrong, or the usage. */
+static void send_last(struct answer *a, const struct api_error *e)
 {
     if (e->status != 0) {
         char *text = api_error_text(e);
 
         if (text != NULL)
-            send_event(a, text);
+            send_event(a, 0, text);
         free(text);
     } else if (a->params.include_usage) {
-        answer_chunk(a, json_pack("{s:[],s:o}", "choices", "usage", answer_json_usage(a)));
+        answer_chunk(a, 0, json_pack("{s:[],s:o}", "choices", "usage", answer_json_usage(a)));
     }
-    send_event(a, "[DONE]");
-    http_end(a->http);
 }
 
 static void reply_whole(struct answer *a)
@@ -85,17 +93,44 @@ static void reply_whole(struct answer *a)
     free(text);
 }
 
+/* A background generation's end. One that is cut short by our own end goes on after the next
+ * start, so that is no end to note. */
+static void end_record(struct answer *a, const struct api_error *e)
+{
+    enum record_state state = RECORD_COMPLETED;
+    json_t *response;
+
+    for (uint32_t i = 0; i < a->params.choices; i++)
+        if (a->choice[i].end == GENERATION_CANCELLED)
+            state = RECORD_CANCELLED;
+    if (state == RECORD_CANCELLED && !atomic_load(&a->record->cancel))
+        return;
+    if (state == RECORD_COMPLETED && e->status != 0)
+        state = RECORD_FAILED;
+    send_last(a, e);
+    response = state == RECORD_FAILED ? api_error_json(e) : answer_json_whole(a);
+    background_finish(a->api->background, a->record, state, response);
+}
+
 static void answer_complete(struct answer *a)
 {
     struct api_error e = {0};
 
     overall(a, &e);
-    if (a->params.stream)
-        end_stream(a, &e);
-    else if (e.status != 0)
+    if (a->record != NULL) {
+        end_record(a, &e);
+        answer_free(a);
+        return;
+    }
+    if (a->params.stream) {
+        send_last(a, &e);
+        send_event(a, 0, "[DONE]");
+        http_end(a->http);
+    } else if (e.status != 0) {
         api_error_reply(&e, a->http);
-    else
+    } else {
         reply_whole(a);
+    }
     http_release(a->http);
     answer_free(a);
 }
@@ -104,13 +139,29 @@ static bool choice_wanted(void *owner)
 {
     const struct answer_choice *c = owner;
 
+    if (c->answer->record != NULL)
+        return !atomic_load(&c->answer->record->cancel);
     return !http_gone(c->answer->http);
+}
+
+static void choice_record(void *owner, const uint32_t *tokens, size_t count)
+{
+    const struct answer_choice *c = owner;
+    const struct generation *g = c->generation;
+    size_t before = generation_length(g) - count; /* tokens recorded earlier */
+    size_t known = g->foretold_count > before ? g->foretold_count - before : 0;
+
+    if (known < count)
+        background_tokens(c->answer->api->background, c->answer->record, c->index,
+                          tokens + known, count - known);
 }
 
 static bool choice_token(void *owner, uint32_t token, const float *logits, bool is_end)
 {
     struct answer_choice *c = owner;
 
+    if (c->answer->record != NULL)
+        atomic_fetch_add(&c->answer->record->tokens, 1);
     return c->answer->kind->token(c, token, logits, is_end);
 }
 
@@ -136,11 +187,18 @@ static void choice_done(void *owner, enum generation_end end, const char *reason
     if (reason != NULL && a->reason[0] == 0)
         snprintf(a->reason, sizeof a->reason, "%s", reason);
     log_end(c, reason);
-    if (a->params.stream && (end == GENERATION_STOP || end == GENERATION_LENGTH))
+    if (a->streams && (end == GENERATION_STOP || end == GENERATION_LENGTH))
         a->kind->finish(c);
     if (--a->open == 0)
         answer_complete(a);
 }
+
+static const struct generation_sink choice_sink_recorded = {
+    .wanted = choice_wanted,
+    .record = choice_record,
+    .token = choice_token,
+    .done = choice_done,
+};
 
 static const struct generation_sink choice_sink = {
     .wanted = choice_wanted,
@@ -159,10 +217,11 @@ static void make_id(char *out, size_t size, const char *prefix)
         n += (size_t)snprintf(out + n, size - n, "%02x", bytes[i]);
 }
 
-static int open_choice(struct answer *a, uint32_t index, const uint32_t *prompt, size_t count)
+static int open_choice(struct answer *a, uint32_t index, const struct answer_request *q)
 {
     struct answer_choice *c = &a->choice[index];
-    struct generation *g = generation_open(prompt, (uint32_t)count, (uint32_t)a->params.most);
+    struct generation *g =
+        generation_open(q->prompt, (uint32_t)q->count, (uint32_t)a->params.most);
 
     c->answer = a;
     c->index = index;
@@ -172,14 +231,38 @@ static int open_choice(struct answer *a, uint32_t index, const uint32_t *prompt,
     g->sampling = a->params.sampling;
     g->sampling.bias = a->params.bias;
     g->sampling.choice = index;
-    g->sink = &choice_sink;
+    g->sink = a->params.background ? &choice_sink_recorded : &choice_sink;
     g->owner = c;
-    g->arrived = http_arrived(a->http);
+    g->arrived = q->http != NULL ? http_arrived(q->http) : thread_now();
+    if (q->record != NULL) {
+        g->foretold = q->record->foretold[index].token;
+        g->foretold_count = q->record->foretold[index].count;
+    }
     return a->kind->open(c);
 }
 
-static struct answer *make(struct api *s, const struct answer_request *q,
-                           struct http_request *r)
+/* Who it is, and where what it says goes. */
+static void address(struct answer *a, const struct answer_request *q)
+{
+    a->streams = q->params->stream || q->params->background;
+    if (q->record != NULL) {
+        a->record = record_hold(q->record);
+        a->created = q->record->created;
+        memcpy(a->id, q->record->id, sizeof a->id);
+        return;
+    }
+    a->http = q->http;
+    a->created = time(NULL);
+    make_id(a->id, sizeof a->id, q->kind->id_prefix);
+}
+
+static void discard(struct answer *a)
+{
+    a->params.stops = 0; /* still the caller's */
+    answer_free(a);
+}
+
+static struct answer *make(struct api *s, const struct answer_request *q)
 {
     uint32_t choices = (uint32_t)q->params->choices;
     struct answer *a = calloc(1, sizeof *a + choices * sizeof a->choice[0]);
@@ -188,16 +271,13 @@ static struct answer *make(struct api *s, const struct answer_request *q,
         return NULL;
     a->api = s;
     a->kind = q->kind;
-    a->http = r;
-    a->created = time(NULL);
     a->prompt = (uint32_t)q->count;
     a->params = *q->params;
     a->open = choices;
-    make_id(a->id, sizeof a->id, q->kind->id_prefix);
+    address(a, q);
     for (uint32_t i = 0; i < choices; i++) {
-        if (open_choice(a, i, q->prompt, q->count) != 0) {
-            a->params.stops = 0; /* still the caller's */
-            answer_free(a);
+        if (open_choice(a, i, q) != 0) {
+            discard(a);
             return NULL;
         }
     }
@@ -239,23 +319,94 @@ static bool submit(struct answer *a, struct api_error *e)
     return true;
 }
 
-bool answer_begin(struct api *s, const struct answer_request *q, struct http_request *r,
-                  struct api_error *e)
+/* Notes a new background generation durably; its answer feeds the record from now on. */
+static bool accept_background(struct answer *a, const struct answer_request *q,
+                              struct api_error *e)
 {
-    bool stream = q->params->stream;
+    json_t *body = json_copy((json_t *)q->body);
+    int error = -ENOMEM;
+
+    json_object_set_new(body, "seed", json_integer((json_int_t)a->params.sampling.seed));
+    a->record = record_new(a->id, a->kind->path, a->created, body);
+    json_decref(body);
+    if (a->record != NULL)
+        error = background_accept(a->api->background, a->record);
+    if (error == 0)
+        return true;
+    return api_error_set(e, 503, "background", NULL, "the generation cannot be noted: %s",
+                         strerror(-error));
+}
+
+/* The client of a background generation gets its id, or its events. */
+static void introduce(struct record *record, struct http_request *r, bool stream)
+{
+    if (stream) {
+        record_watch(record, r, NULL);
+    } else {
+        json_t *j = record_json(record);
+        char *text = json_dumps(j, JSON_COMPACT);
+
+        json_decref(j);
+        http_reply(r, 202, "application/json", text != NULL ? text : "{}",
+                   text != NULL ? strlen(text) : 2, NULL);
+        http_release(r);
+        free(text);
+    }
+    record_release(record);
+}
+
+bool answer_begin(struct api *s, const struct answer_request *q, struct api_error *e)
+{
+    bool stream = q->params->stream, background = q->params->background;
+    struct record *record = NULL;
     struct answer *a;
 
     if (!fits(s, q->params, q->count, e))
         return false;
-    a = make(s, q, r);
+    a = make(s, q);
     if (a == NULL)
         return api_error_set(e, 503, "", NULL, "out of memory");
-    if (submit(a, e)) {
-        if (stream)
-            http_stream(r); /* what the scheduler has written already goes out behind it */
-        return true;
+    if (background && a->record == NULL && !accept_background(a, q, e)) {
+        discard(a);
+        return false;
     }
-    a->params.stops = 0;
-    answer_free(a);
-    return false;
+    if (background && q->http != NULL)
+        record = record_hold(a->record);
+    if (!submit(a, e)) {
+        if (record != NULL) {
+            background_forget(s->background, record);
+            record_release(record);
+        }
+        discard(a);
+        return false;
+    }
+    if (record != NULL)
+        introduce(record, q->http, stream);
+    else if (stream && q->http != NULL)
+        http_stream(q->http); /* what the scheduler has written already goes out behind it */
+    return true;
+}
+
+void answer_handle(struct api *s, const struct answer_kind *kind, struct http_request *r)
+{
+    struct problems problems;
+    struct api_error e = {0};
+    size_t length;
+    const char *text = http_body(r, &length);
+    json_t *body;
+    bool begun = false;
+
+    problems_init(&problems);
+    body = jsontext_parse("request body", text, length, &problems);
+    if (body == NULL)
+        api_error_set(&e, 400, "", "invalid_json", "%s", problems.text);
+    else if (!json_is_object(body))
+        api_error_set(&e, 400, "", NULL, "the request body must be a JSON object");
+    else
+        begun = kind->begin(s, body, r, NULL, &e);
+    if (!begun) {
+        api_error_reply(&e, r);
+        http_release(r);
+    }
+    json_decref(body);
 }

@@ -14,6 +14,7 @@
 #include "coordinator/api.h"
 #include "coordinator/generation.h"
 #include "coordinator/params.h"
+#include "coordinator/record.h"
 
 struct answer;
 
@@ -29,6 +30,11 @@ struct answer_choice {
 struct answer_kind {
     const char *object, *chunk_object; /* "text_completion", ... */
     const char *id_prefix;             /* "cmpl-" */
+    const char *path;                  /* of its requests */
+    /* Checks a request's body and begins its answer: for a client (`r`) or for a background
+     * generation that is resumed (`record`). False: the error is set, nothing is taken. */
+    bool (*begin)(struct api *s, const json_t *body, struct http_request *r,
+                  struct record *record, struct api_error *e);
     /* State of one choice. -ENOMEM. */
     int (*open)(struct answer_choice *c);
     void (*close)(struct answer_choice *c);
@@ -43,7 +49,9 @@ struct answer_kind {
 struct answer {
     struct api *api;
     const struct answer_kind *kind;
-    struct http_request *http;
+    struct http_request *http; /* NULL for a background generation, which has a record */
+    struct record *record;
+    bool streams; /* its tokens go out as chunks */
     char id[48];
     time_t created;
     struct params params; /* owned; params.model is not valid any more */
@@ -58,15 +66,22 @@ struct answer_request {
     struct params *params;
     const uint32_t *prompt; /* copied */
     size_t count;
+    const json_t *body;        /* of the request */
+    struct http_request *http; /* NULL: resumed */
+    struct record *record;     /* of the one resumed, or NULL */
 };
 
-/* Makes the answer and submits it. Takes over `params` and `r` when it succeeds; otherwise the
- * error is set and both are still the caller's. */
-bool answer_begin(struct api *s, const struct answer_request *q, struct http_request *r,
-                  struct api_error *e);
+/* Makes the answer and submits it. Takes over `params` and `http` when it succeeds; otherwise
+ * the error is set and both are still the caller's. */
+bool answer_begin(struct api *s, const struct answer_request *q, struct api_error *e);
 
-/* Sends one chunk of a stream, taking the reference: adds id, object, created and model. */
-void answer_chunk(struct answer *a, json_t *chunk);
+/* A client's request for this kind of answer: parses its body, begins, or says what is wrong.
+ */
+void answer_handle(struct api *s, const struct answer_kind *kind, struct http_request *r);
+
+/* Sends one chunk of a stream, of this choice, taking the reference: adds id, object, created
+ * and model. */
+void answer_chunk(struct answer *a, uint32_t choice, json_t *chunk);
 
 /* "stop", "length" or NULL. */
 const char *answer_finish_reason(const struct answer_choice *c);

@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "coordinator/background.h"
 #include "coordinator/monitor.h"
 #include "coordinator/scheduler.h"
 #include "proto/checkpoint.h"
@@ -16,6 +17,7 @@ struct api {
     const struct checkpoint *checkpoint;
     struct scheduler *scheduler;
     struct monitor *monitor;
+    struct background *background;
     const char *api_key; /* NULL: none is asked for */
     time_t started;
 };

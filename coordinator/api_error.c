@@ -1,7 +1,6 @@
 /* See the header. */
 #include "coordinator/api_error.h"
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,12 +51,18 @@ static json_t *text_json(const char *text)
     return j;
 }
 
-char *api_error_text(const struct api_error *e)
+json_t *api_error_json(const struct api_error *e)
 {
     json_t *param = e->param[0] != 0 ? text_json(e->param) : json_null();
     json_t *code = e->code != NULL ? json_string(e->code) : json_null();
-    json_t *j = json_pack("{s:{s:o,s:s,s:o,s:o}}", "error", "message", text_json(e->message),
-                          "type", api_error_type(e->status), "param", param, "code", code);
+
+    return json_pack("{s:{s:o,s:s,s:o,s:o}}", "error", "message", text_json(e->message), "type",
+                     api_error_type(e->status), "param", param, "code", code);
+}
+
+char *api_error_text(const struct api_error *e)
+{
+    json_t *j = api_error_json(e);
     char *text = j != NULL ? json_dumps(j, JSON_COMPACT) : NULL;
 
     json_decref(j);

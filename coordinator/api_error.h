@@ -7,6 +7,7 @@
 #ifndef COORDINATOR_API_ERROR_H
 #define COORDINATOR_API_ERROR_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,6 +26,9 @@ bool api_error_set(struct api_error *e, int status, const char *param, const cha
 
 /* "invalid_request_error" and so on, by status. */
 const char *api_error_type(int status);
+
+/* {"error": ...}; a new reference. */
+json_t *api_error_json(const struct api_error *e);
 
 /* The JSON text, malloc'ed; NULL when there is no memory. */
 char *api_error_text(const struct api_error *e);

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "base/jsontext.h"
 #include "coordinator/answer.h"
 
 #define COMPLETIONS_MOST 16 /* max_tokens when not given, as in OpenAI's API */
@@ -126,8 +125,8 @@ static json_t *choice_json(const struct answer_choice *c, const char *text, bool
 static bool choice_token(struct answer_choice *c, uint32_t token, const float *logits,
                          bool is_end)
 {
-    if (c->answer->params.stream)
-        answer_chunk(c->answer,
+    if (c->answer->streams)
+        answer_chunk(c->answer, c->index,
                      json_pack("{s:[o],s:{s:[I]}}", "choices", choice_json(c, "", false),
                                "kapok", "token_ids", (json_int_t)token));
     return false;
@@ -135,8 +134,9 @@ static bool choice_token(struct answer_choice *c, uint32_t token, const float *l
 
 static void choice_finish(struct answer_choice *c)
 {
-    answer_chunk(c->answer, json_pack("{s:[o],s:o}", "choices", choice_json(c, "", true),
-                                      "kapok", answer_kapok(c)));
+    answer_chunk(c->answer, c->index,
+                 json_pack("{s:[o],s:o}", "choices", choice_json(c, "", true), "kapok",
+                           answer_kapok(c)));
 }
 
 static json_t *choice_whole(struct answer_choice *c)
@@ -144,10 +144,15 @@ static json_t *choice_whole(struct answer_choice *c)
     return choice_json(c, "", true);
 }
 
+static bool begin(struct api *s, const json_t *body, struct http_request *r,
+                  struct record *record, struct api_error *e);
+
 static const struct answer_kind kind = {
     .object = "text_completion",
     .chunk_object = "text_completion",
     .id_prefix = "cmpl-",
+    .path = "/v1/completions",
+    .begin = begin,
     .open = choice_open,
     .close = choice_close,
     .token = choice_token,
@@ -155,45 +160,44 @@ static const struct answer_kind kind = {
     .whole = choice_whole,
 };
 
-static bool begin(struct api *s, const json_t *body, struct completion *c,
-                  struct http_request *r, struct api_error *e)
+static bool read(struct api *s, const json_t *body, struct completion *c, struct api_error *e)
 {
     const struct field *tables[] = {params_fields, fields};
+
+    if (!field_object(body, c, tables, 2, e) || !params_model(&c->params, s->model, e) ||
+        !params_finish(&c->params, e))
+        return false;
+    if (c->params.most == 0)
+        c->params.most = COMPLETIONS_MOST;
+    return true;
+}
+
+static bool begin(struct api *s, const json_t *body, struct http_request *r,
+                  struct record *record, struct api_error *e)
+{
+    struct completion c = {0};
     uint32_t *tokens = NULL;
     size_t count = 0;
     bool begun;
 
-    if (!json_is_object(body))
-        return api_error_set(e, 400, "", NULL, "the request body must be a JSON object");
-    if (!field_object(body, c, tables, 2, e) || !params_model(&c->params, s->model, e) ||
-        !params_finish(&c->params, e) || !prompt_of(s, c->prompt, &tokens, &count, e))
-        return false;
-    if (c->params.most == 0)
-        c->params.most = COMPLETIONS_MOST;
-    begun = answer_begin(s, &(struct answer_request){&kind, &c->params, tokens, count}, r, e);
+    params_init(&c.params, s->checkpoint->shape.vocab);
+    begun = read(s, body, &c, e) && prompt_of(s, c.prompt, &tokens, &count, e) &&
+            answer_begin(s,
+                         &(struct answer_request){.kind = &kind,
+                                                  .params = &c.params,
+                                                  .prompt = tokens,
+                                                  .count = count,
+                                                  .body = body,
+                                                  .http = r,
+                                                  .record = record},
+                         e);
+    if (!begun)
+        params_fini(&c.params);
     free(tokens);
     return begun;
 }
 
-void completions_handle(struct api *s, struct http_request *r)
+const struct answer_kind *completions_kind(void)
 {
-    struct problems problems;
-    struct api_error e = {0};
-    struct completion c;
-    size_t length;
-    const char *text = http_body(r, &length);
-    json_t *body;
-
-    problems_init(&problems);
-    params_init(&c.params, s->checkpoint->shape.vocab);
-    c.prompt = NULL;
-    body = jsontext_parse("request body", text, length, &problems);
-    if (body == NULL)
-        api_error_set(&e, 400, "", "invalid_json", "%s", problems.text);
-    if (body == NULL || !begin(s, body, &c, r, &e)) {
-        params_fini(&c.params);
-        api_error_reply(&e, r);
-        http_release(r);
-    }
-    json_decref(body);
+    return &kind;
 }

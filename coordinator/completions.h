@@ -2,10 +2,8 @@
 #ifndef COORDINATOR_COMPLETIONS_H
 #define COORDINATOR_COMPLETIONS_H
 
-#include "coordinator/api.h"
-#include "coordinator/http.h"
+#include "coordinator/answer.h"
 
-/* On the HTTP thread; answers now or later, and releases the request. */
-void completions_handle(struct api *s, struct http_request *r);
+const struct answer_kind *completions_kind(void);
 
 #endif

@@ -33,6 +33,8 @@ static const struct option options[] = {
      "do not guess tokens ahead (guesses change the time, never the answer)"},
     {"api-key-file", OPTION_TEXT, &o.api_key_file, NULL, "FILE",
      "file with the bearer key clients must show; needed on any address but loopback"},
+    {"journal", OPTION_TEXT, &o.journal, NULL, "FILE",
+     "journal of background generations, which then outlive this process"},
     {"log", OPTION_TEXT, &o.log, "info", "LEVEL", "lowest level logged: debug info warn error"},
 };
 

@@ -26,6 +26,8 @@ struct program {
     struct link *stage[HUB_STAGES];
     struct scheduler *scheduler;
     struct monitor *monitor;
+    struct background *background;
+    char model[33];
     struct http *http;
     char *api_key;
     struct api api;
@@ -113,6 +115,13 @@ static int open_links(struct program *g, const struct program_options *o, struct
     return error;
 }
 
+static int open_background(struct program *g, const struct program_options *o,
+                           struct problems *p)
+{
+    checkpoint_digest_text(g->checkpoint.digest, g->model);
+    return background_open(&g->background, o->journal, g->model, p);
+}
+
 static int open_scheduler(struct program *g, const struct program_options *o)
 {
     struct scheduler_options options = {.links = g->links,
@@ -121,7 +130,9 @@ static int open_scheduler(struct program *g, const struct program_options *o)
                                         .shape = &g->checkpoint.shape,
                                         .prefill_chunk = (uint32_t)o->prefill_chunk,
                                         .requests = (uint32_t)o->requests,
-                                        .speculate = !o->no_drafts};
+                                        .speculate = !o->no_drafts,
+                                        .sync = background_sync,
+                                        .context = g->background};
     int error = scheduler_open(&g->scheduler, &options);
 
     if (error == 0)
@@ -159,8 +170,10 @@ static int serve(struct program *g, const struct program_options *o, struct prob
     g->api.checkpoint = &g->checkpoint;
     g->api.scheduler = g->scheduler;
     g->api.monitor = g->monitor;
+    g->api.background = g->background;
     g->api.api_key = g->api_key;
     g->api.started = time(NULL);
+    background_resume(g->background, &g->api);
     return http_open(&g->http, &options, p);
 }
 
@@ -180,6 +193,8 @@ int program_start(struct program **ret_program, const struct program_options *o,
         error = checkpoint_open(&g->checkpoint, o->checkpoint, p);
     if (error == 0)
         error = open_links(g, o, p);
+    if (error == 0)
+        error = open_background(g, o, p);
     if (error == 0)
         error = open_scheduler(g, o);
     if (error == 0)
@@ -212,6 +227,7 @@ void program_stop(struct program *g)
         scheduler_stop(g->scheduler);
     monitor_close(g->monitor);
     scheduler_close(g->scheduler);
+    background_close(g->background);
     if (g->links != NULL)
         links_close(g->links);
     checkpoint_close(&g->checkpoint);

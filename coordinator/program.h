@@ -8,7 +8,7 @@
 #include "coordinator/hub.h"
 
 struct program_options {
-    const char *checkpoint, *listen, *secret, *model, *api_key_file, *log;
+    const char *checkpoint, *listen, *secret, *model, *api_key_file, *journal, *log;
     struct option_list trunks;
     uint64_t prefill_chunk, requests;
     bool no_drafts;

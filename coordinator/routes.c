@@ -10,6 +10,7 @@
 
 #include "coordinator/api_error.h"
 #include "coordinator/completions.h"
+#include "coordinator/metrics.h"
 #include "coordinator/status.h"
 
 static void reply_json(struct http_request *r, int status, json_t *j)
@@ -39,6 +40,17 @@ static void handle_ready(struct api *s, struct http_request *r)
 static void handle_status(struct api *s, struct http_request *r)
 {
     reply_json(r, 200, status_json(s, http_connections(r)));
+}
+
+static void handle_metrics(struct api *s, struct http_request *r)
+{
+    char *text = metrics_text(s, http_connections(r));
+    const char *body = text != NULL ? text : "";
+
+    http_reply(r, text != NULL ? 200 : 503, "text/plain; version=0.0.4", body, strlen(body),
+               NULL);
+    http_release(r);
+    free(text);
 }
 
 static json_t *model_json(struct api *s)
@@ -80,13 +92,26 @@ struct route {
     bool open; /* needs no key */
 };
 
+const struct answer_kind *routes_kind(const char *path)
+{
+    return strcmp(path, "/v1/completions") == 0 ? completions_kind() : NULL;
+}
+
+static void handle_answer(struct api *s, struct http_request *r)
+{
+    answer_handle(s, routes_kind(http_path(r)), r);
+}
+
 static const struct route routes[] = {
     {"GET", "/health", handle_health, true},
     {"GET", "/ready", handle_ready, true},
+    {"GET", "/metrics", handle_metrics, false},
     {"GET", "/v1/models", handle_models, false},
     {"GET", "/v1/models/", handle_model, false},
     {"GET", "/v1/kapok/status", handle_status, false},
-    {"POST", "/v1/completions", completions_handle, false},
+    {"POST", "/v1/completions", handle_answer, false},
+    {"GET", "/v1/kapok/generations/", background_handle_get, false},
+    {"DELETE", "/v1/kapok/generations/", background_handle_delete, false},
 };
 
 static bool path_matches(const struct route *route, const char *path)

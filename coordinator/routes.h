@@ -5,6 +5,11 @@
 #include "coordinator/api.h"
 #include "coordinator/http.h"
 
+struct answer_kind;
+
+/* The kind of answer that requests to this path get, or NULL. */
+const struct answer_kind *routes_kind(const char *path);
+
 /* The HTTP server's `handle`; context is the struct api. */
 void routes_handle(void *context, struct http_request *r);
 

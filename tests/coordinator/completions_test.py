@@ -4,6 +4,7 @@ usage: completions_test.py BUILD
 """
 import json
 import random
+import re
 import socket
 import sys
 import threading
@@ -115,6 +116,25 @@ def refusals(s):
     assert s.get("/v1/nothing")[0] == 404 and s.get("/v1/completions")[0] == 405
     assert s.get("/v1/models/kimi-k3")[1]["id"] == "kimi-k3"
     assert s.get("/v1/models/other")[0] == 404
+
+
+def metrics(s):
+    """Every line of /metrics is a comment or NAME{LABELS} VALUE, and the totals move."""
+    def read():
+        status, text, headers = s.get("/metrics")
+        assert status == 200 and headers["Content-Type"].startswith("text/plain")
+        values = {}
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                name, value = re.fullmatch(r"([a-z_]+(?:\{[a-z]+=\"[^\"]*\"\})?) (\S+)", line).groups()
+                assert name not in values, name
+                values[name] = float(value)
+        return values
+    before = read()
+    s.complete(PROMPT, 3)
+    after = read()
+    assert after["kapok_generated_tokens_total"] == before["kapok_generated_tokens_total"] + 3
+    assert after["kapok_ready"] == 1 and after['kapok_link_up{stage="1"}'] == 1
 
 
 def limits(s):
@@ -292,6 +312,7 @@ def main(build):
         choices(s)
         ends_itself(s)
         refusals(s)
+        metrics(s)
         limits(s)
         keep_alive(s)
         cases = continued(s)
