@@ -2,6 +2,7 @@
 #include "client/child.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -80,6 +81,7 @@ int child_start(struct child *c, const struct rundir *d)
     int log = open(rundir_file(d, file, path), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log < 0)
         return -errno;
+    c->log_from = lseek(log, 0, SEEK_END);
     if (pipe2(ends, O_CLOEXEC)) {
         close(log);
         return -EMFILE;
@@ -147,6 +149,29 @@ bool child_read(struct child *c)
         break; /* one line a call: more makes the pipe readable again */
     }
     return c->listening && !was;
+}
+
+/* Log lines begin with the year. */
+void child_print_memory(const struct child *c, const struct rundir *d, FILE *out)
+{
+    char path[RUNDIR_PATH + 64], file[64], *line = NULL;
+    size_t room = 0;
+    snprintf(file, sizeof file, "%s.log", c->name);
+    FILE *log = fopen(rundir_file(d, file, path), "r");
+    if (!log)
+        return;
+    bool first = true;
+    fseek(log, c->log_from, SEEK_SET);
+    while (getline(&line, &room, log) > 0) {
+        if (isdigit((unsigned char)line[0]))
+            continue;
+        if (first)
+            fprintf(out, "memory of %s\n", c->name);
+        first = false;
+        fprintf(out, "  %s", line);
+    }
+    free(line);
+    fclose(log);
 }
 
 void child_ended(struct child *c, const struct rundir *d)

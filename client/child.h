@@ -10,6 +10,7 @@
 #define CLIENT_CHILD_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "client/rundir.h"
@@ -27,6 +28,7 @@ struct child {
     char line[300]; /* of its stdout, so far */
     unsigned line_bytes;
     unsigned starts;
+    long log_from;                   /* where its log begins that this start wrote */
     double started, again_at, pause; /* monotonic seconds */
 };
 
@@ -45,6 +47,9 @@ int child_start(struct child *c, const struct rundir *d);
 
 /* Its stdout is readable: true when this made it listening. */
 bool child_read(struct child *c);
+
+/* The memory table it wrote before it listened: the lines of its log that are no log lines. */
+void child_print_memory(const struct child *c, const struct rundir *d, FILE *out);
 
 /* It was reaped; sets when it may be started again (0.2 s, doubling to 10 s, anew after a
  * minute of running). */

@@ -13,11 +13,13 @@
 #include "base/options.h"
 #include "client/command.h"
 #include "client/completion.h"
+#include "client/model_name.h"
 #include "client/status_view.h"
 
 struct run {
     struct target target;
-    const char *ids, *text;
+    const char *ids, *text, *model;
+    char served[256]; /* the model's name when none is given */
     uint64_t max_tokens, seed;
     double temperature, top_p;
     bool json;
@@ -132,6 +134,28 @@ static int judge(const struct run *r, const struct completion *c, int error,
     return COMMAND_DONE;
 }
 
+/* Puts the model's name into the body; asks for it when none was given. */
+static int name_model(struct run *r, json_t *body)
+{
+    struct fetch_answer a = {0};
+    int code = COMMAND_DONE;
+    int error = r->model ? 0 : model_name_find(&r->target, r->served, sizeof r->served, &a);
+    if (error == -EPROTO && a.status != 200) {
+        print_refusal(&a);
+        code = COMMAND_FAILED;
+    } else if (error == -EPROTO) {
+        fprintf(stderr, "kapok run: %s names no model it serves\n", r->target.url);
+        code = COMMAND_FAILED;
+    } else if (error) {
+        fprintf(stderr, "kapok run: no pipeline answers at %s: %s\n", r->target.url, a.reason);
+        code = COMMAND_UNAVAILABLE;
+    } else {
+        json_object_set_new(body, "model", json_string(r->model ? r->model : r->served));
+    }
+    fetch_release(&a);
+    return code;
+}
+
 static int generate(const struct run *r, const json_t *body)
 {
     struct completion c;
@@ -154,6 +178,8 @@ static void read_options(struct run *r, int argc, char **argv, struct options *o
 {
     const struct option table[] = {
         TARGET_OPTIONS(&r->target),
+        {"model", OPTION_TEXT, &r->model, NULL, "NAME",
+         "The model to ask (default: the one that is served)"},
         {"ids", OPTION_TEXT, &r->ids, NULL, "3,7,11", "The prompt as token ids"},
         {"max-tokens", OPTION_COUNT, &r->max_tokens, "32", "N", "Most tokens to generate", 1},
         {"temperature", OPTION_REAL, &r->temperature, "0", "T",
@@ -190,7 +216,7 @@ int command_run(int argc, char **argv)
     int code = COMMAND_USAGE;
     if (p.count)
         fprintf(stderr, "kapok run: %s\n", p.text);
-    else
+    else if ((code = name_model(&r, body)) == COMMAND_DONE)
         code = generate(&r, body);
     json_decref(body);
     options_release(&o);

@@ -12,7 +12,6 @@
 #include "client/fetch.h"
 #include "client/layout.h"
 #include "client/rundir.h"
-#include "client/status_view.h"
 #include "client/supervisor.h"
 #include "proto/secret.h"
 
@@ -75,15 +74,6 @@ static bool is_ready(const char *url)
     return ready;
 }
 
-static void print_memory(const char *url)
-{
-    struct fetch_request r = {.url = url, .path = "/v1/kapok/status", .seconds = 5};
-    struct fetch_answer a;
-    if (!fetch(&r, &a) && a.status == 200)
-        status_view_memory(stderr, a.text, a.length);
-    fetch_release(&a);
-}
-
 static void tick(void *context, const char *url)
 {
     struct up *u = context;
@@ -91,7 +81,6 @@ static void tick(void *context, const char *url)
     if (u->ready || !is_ready(url))
         return;
     u->ready = true;
-    print_memory(url);
     snprintf(line, sizeof line, "%s\n", url);
     rundir_write(&u->rundir, "url", line);
     printf("ready %s\n", url);

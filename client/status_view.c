@@ -120,14 +120,3 @@ int status_view(FILE *out, const char *text, size_t length)
     json_decref(status);
     return 0;
 }
-
-int status_view_memory(FILE *out, const char *text, size_t length)
-{
-    json_t *status = parse(text, length), *stage;
-    size_t i;
-    if (!status)
-        return -EINVAL;
-    json_array_foreach(json_object_get(status, "stages"), i, stage) view_areas(out, stage);
-    json_decref(status);
-    return 0;
-}

@@ -8,9 +8,6 @@
 /* Everything; -EINVAL when the text is not such a status. */
 int status_view(FILE *out, const char *text, size_t length);
 
-/* Only the memory table. */
-int status_view_memory(FILE *out, const char *text, size_t length);
-
 /* "1.5 GB" and the like (powers of 1000) into a buffer of 16 bytes. */
 const char *status_view_bytes(double bytes, char buf[16]);
 

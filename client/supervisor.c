@@ -45,6 +45,13 @@ static void print_log_tail(const struct supervisor *s, const struct child *c)
     fprintf(stderr, "%.*s", (int)n, text);
 }
 
+static void tell_listening(const struct supervisor *s, const struct child *c)
+{
+    if (c->starts == 1)
+        child_print_memory(c, s->rundir, stderr);
+    log_info("listening name=%s address=%s pid=%d", c->name, child_address(c), c->pid);
+}
+
 /* ---- starting -----------------------------------------------------------------------------
  */
 
@@ -186,7 +193,7 @@ static void look_around(struct supervisor *s)
     for (unsigned i = 0; i < s->started; i++) {
         struct child *c = layout_child(s->layout, i);
         if (f[1 + i].revents && child_read(c))
-            log_info("listening name=%s address=%s pid=%d", c->name, child_address(c), c->pid);
+            tell_listening(s, c);
     }
     reap(s);
 }

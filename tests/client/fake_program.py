@@ -26,8 +26,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def do_GET(self):
-        text = json.dumps({"stages": [{"address": "t", "stats": {
-            "areas": [{"name": "ring", "bytes": 1000}]}}]}).encode()
+        text = b"{}"
         self.send_response(503 if self.path == "/ready" and given("unready") else 200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -41,6 +40,8 @@ def main():
         print("the memory budget is too small", file=sys.stderr)
         sys.exit(1)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    print("2026-01-01T00:00:00 info options", file=sys.stderr)
+    print("%-32s %16d bytes" % ("ring of " + name, 4096), file=sys.stderr, flush=True)
     address = sys.argv[sys.argv.index("--listen") + 1]
     host, port = address.replace("tcp://", "").rsplit(":", 1)
     if name == "kapok-coordinator":

@@ -36,6 +36,22 @@ class Run(unittest.TestCase):
             self.assertEqual(body["prompt"], "The capital")
             self.assertEqual((body["max_tokens"], body["temperature"], body["seed"]), (32, 0, 0))
             self.assertTrue(body["stream"])
+            self.assertEqual(body["model"], "kimi-k3")
+
+    def test_a_model_may_be_named(self):
+        with fakes.Fake() as f:
+            self.ask(f, "x", "--model", "other")
+            self.assertEqual(f.asked[0][1]["model"], "other")
+
+    def test_a_server_without_a_model(self):
+        with fakes.Fake() as f:
+            for text in ["", "{}", '{"data": []}', '{"data": [{"id": 7}]}', "nonsense"]:
+                f.answers["/v1/models"] = (200, text)
+                code, out, err = self.ask(f, "x")
+                self.assertEqual((code, out), (1, ""))
+                self.assertIn("names no model", err)
+            f.answers["/v1/models"] = (401, '{"error": {"message": "no key"}}')
+            self.assertEqual(self.ask(f, "x"), (1, "", "kapok run: HTTP 401: no key\n"))
 
     def test_text_comes_before_the_stream_ends(self):
         def slowly(body):

@@ -132,11 +132,16 @@ class Supervision(unittest.TestCase):
             self.assertFalse(any(map(alive, pids)))
             left = sorted(os.listdir(self.run_dir))
             self.assertEqual([n for n in left if n.endswith(".pid") or n == "url"], [])
-            self.assertIn("ring", self.log())
+            for name in ("expertd1", "trunk0", "coordinator"):
+                self.assertRegex(self.log(), r"memory of %s\n  ring of kapok-%s +4096 bytes" % (
+                    name, name.rstrip("01")))
+            self.assertNotIn("options", self.log())
 
     def test_each_is_told_where_the_others_are(self):
         self.ready("--expertds", "2", "--stages", "2", "--threads", "1", "--isa", "c")
-        expertds, trunks = self.calls("expertd"), self.calls("trunk")
+        expertds, trunks = (sorted(self.calls(p), key=lambda c: int(
+            c[c.index(f) + 1].split("-")[0])) for p, f in (("expertd", "--bands"),
+                                                           ("trunk", "--layers")))
         coordinator = self.calls("coordinator")[0]
         self.assertEqual([c[c.index("--bands") + 1] for c in expertds], ["0-5", "6-11"])
         self.assertEqual([c[c.index("--layers") + 1] for c in trunks], ["0-2", "3-6"])
@@ -187,7 +192,7 @@ class Supervision(unittest.TestCase):
         self.touch("unready")
         child = self.up()
         wait_until(lambda: "listening name=coordinator" in self.log())
-        time.sleep(0.3)
+        time.sleep(0.2)
         self.assertFalse(os.path.exists(os.path.join(self.run_dir, "url")))
         os.unlink(os.path.join(self.folder, "unready"))
         self.assertTrue(child.stdout.readline().startswith(b"ready http://"))
