@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-NOT_IN_FILES = {"config", "help", "usage", "version"}
+NOT_IN_FILES = {"config", "dry-run", "help", "usage", "version"}
 SETTING = re.compile(r"^#?(\w+) = .*;", re.M)
 
 
