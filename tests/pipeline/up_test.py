@@ -121,7 +121,7 @@ def check_restart(up, expected):
 
 def check_interrupt(up):
     child = subprocess.Popen([up.kapok, "run", "--url", up.url, "--ids", PROMPT, "--max-tokens",
-                              "100000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                              "60000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     child.stdout.read(10)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=PATIENCE)
