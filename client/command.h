@@ -16,6 +16,8 @@ enum command_exit { /* what scripts rely on (docs) */
 int command_up(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);
+int command_pack(int argc, char **argv);
+int command_verify(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 #endif

@@ -13,6 +13,8 @@ static const struct command {
     {"up", command_up, "start a pipeline on this machine, and stop it on Ctrl-C"},
     {"run", command_run, "continue a prompt"},
     {"status", command_status, "show what a pipeline is doing"},
+    {"pack", command_pack, "pack experts into a region for serving"},
+    {"verify", command_verify, "read a region or a checkpoint and compare its checksums"},
     {"version", command_version, "print the version"},
 };
 
