@@ -17,6 +17,7 @@
 #include "base/disk.h"
 #include "base/file.h"
 #include "kernels/kernels.h"
+#include "proto/region.h"
 #include "proto/secret.h"
 
 static const char config[] =
@@ -213,6 +214,75 @@ void fixture_poison(struct fixture *f, uint32_t layer, uint32_t expert, uint8_t 
     assert_int_equal(pwrite(fd, &scale, 1, (off_t)(at + part_bytes(0) + 5)), 1);
     close(fd);
     f->part[layer][expert][1][5] = scale;
+}
+
+static struct region_tile tile_in_memory(const struct fixture *f, const uint32_t place[3])
+{
+    uint8_t *const *part = f->part[place[0]][place[1]];
+    size_t rise = place[2] * 32;
+    return (struct region_tile){
+        .w1 = part[0] + rise * part_row_bytes(0),
+        .s1 = part[1] + rise * part_row_bytes(1),
+        .w2 = part[2] + place[2] * 16,
+        .s2 = part[3] + place[2],
+        .w3 = part[4] + rise * part_row_bytes(4),
+        .s3 = part[5] + rise * part_row_bytes(5),
+        .w2_stride = part_row_bytes(2),
+        .s2_stride = part_row_bytes(3),
+    };
+}
+
+static void write_tiles(const struct fixture *f, const struct region *g, FILE *file)
+{
+    uint8_t *bytes = calloc(1, g->tile_stride), sum[SUM_BYTES];
+    for (uint64_t rank = 0; rank < g->tiles; rank++) {
+        uint32_t place[3];
+        region_place(g, rank, place);
+        struct region_tile t = tile_in_memory(f, place);
+        region_gather(g, &t, bytes);
+        sum_of(bytes, g->tile_bytes, sum);
+        fseek(file, (long)region_sum_offset(rank), SEEK_SET);
+        fwrite(sum, 1, sizeof sum, file);
+        if (!g->data_offset)
+            continue;
+        fseek(file, (long)region_tile_offset(g, rank), SEEK_SET);
+        fwrite(bytes, 1, g->tile_stride, file);
+    }
+    free(bytes);
+}
+
+void fixture_pack(const struct fixture *f, const char *name, const char *layers,
+                  const char *experts, const char *bands)
+{
+    char path[160];
+    uint8_t block[REGION_BLOCK];
+    struct checkpoint c;
+    struct tile_set tiles;
+    struct region g;
+    struct problems p;
+    problems_init(&p);
+    assert_int_equal(checkpoint_open(&c, f->folder, &p), 0);
+    assert_int_equal(tile_set_parse(&tiles, &c.shape, layers, experts, bands, &p), 0);
+    assert_int_equal(region_init(&g, &c, &tiles, strcmp(name, REGION_SUMS) != 0, &p), 0);
+    snprintf(path, sizeof path, "%s/%s", f->folder, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    g.complete = true;
+    region_encode(&g, block);
+    fwrite(block, 1, sizeof block, file);
+    write_tiles(f, &g, file);
+    fclose(file);
+    checkpoint_close(&c);
+}
+
+void fixture_flip(const char *path, uint64_t bit)
+{
+    uint8_t byte;
+    int fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &byte, 1, (off_t)(bit / 8)), 1);
+    byte ^= (uint8_t)(1 << bit % 8);
+    assert_int_equal(pwrite(fd, &byte, 1, (off_t)(bit / 8)), 1);
+    close(fd);
 }
 
 /* ---- servers --------------------------------------------------------------------------- */

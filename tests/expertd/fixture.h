@@ -44,6 +44,13 @@ void fixture_poison(struct fixture *f, uint32_t layer, uint32_t expert, uint8_t 
 void fixture_locate(const struct fixture *f, uint32_t layer, uint32_t expert, char path[160],
                     uint64_t *ret_offset);
 
+/* Packs tiles into f->folder/`name`, from memory; `name` REGION_SUMS gives checksums only. */
+void fixture_pack(const struct fixture *f, const char *name, const char *layers,
+                  const char *experts, const char *bands);
+
+/* Turns one bit of a file round. */
+void fixture_flip(const char *path, uint64_t bit);
+
 /* Options for a server of all tiles. */
 struct serving_options fixture_options(const struct fixture *f);
 
