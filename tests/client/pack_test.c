@@ -1,7 +1,7 @@
 /*
- * kapok pack and kapok verify: a region is what the plain packer of the fixture makes of memory,
- * byte for byte; packing goes on where it stopped, takes nothing for its own that is not, and
- * finds what it did not write.
+ * kapok pack and kapok verify: a region is what the plain packer of the fixture makes of
+ * memory, byte for byte; packing goes on where it stopped, takes nothing for its own that is
+ * not, and finds what it did not write.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,7 +164,7 @@ static void verifying_a_region(void **state)
     path_of(path, "verified");
     fixture_pack(&fixture, "verified", NULL, NULL, NULL);
     assert_int_equal(count_bad(path), 0);
-    fixture_flip(path, 8 * 200001);
+    fixture_flip(path, 8 * 199801);
     fixture_flip(path, 8 * 300002 + 7);
     assert_int_equal(count_bad(path), 2);
 }
