@@ -100,16 +100,16 @@ static int start_some(struct expert_reader *r, struct problems *p)
 }
 
 int expert_reader_open(struct expert_reader *r, const struct checkpoint *c,
-                       const struct region *region, uint64_t first, bool buffered,
+                       const struct region *region, struct expert_reader_options o,
                        struct memory *m, struct problems *p)
 {
     size_t shards = safetensors_shards(c->tensors);
     void *bytes;
     *r = (struct expert_reader){.checkpoint = c,
                                 .region = region,
-                                .next = first,
-                                .expert = first - 1, /* none was given yet */
-                                .buffered = buffered};
+                                .next = o.first,
+                                .expert = o.first - 1, /* none was given yet */
+                                .buffered = o.buffered};
     r->experts = region->tiles / (uint64_t)__builtin_popcountll(region->bands);
     int error = memory_take(m, "experts", EXPERT_READER_AHEAD * slot_bytes(&c->shape), &bytes);
     r->fd = malloc((shards + 1) * sizeof *r->fd);

@@ -34,9 +34,14 @@ struct expert_reader {
     bool buffered;
 };
 
-/* The experts of `region` (of this checkpoint) from number `first` on. */
+struct expert_reader_options {
+    uint64_t first; /* number of the expert to begin with */
+    bool buffered;
+};
+
+/* The experts of `region`, which must be of this checkpoint. */
 int expert_reader_open(struct expert_reader *r, const struct checkpoint *c,
-                       const struct region *region, uint64_t first, bool buffered,
+                       const struct region *region, struct expert_reader_options o,
                        struct memory *m, struct problems *p);
 void expert_reader_close(struct expert_reader *r);
 

@@ -109,7 +109,9 @@ static int run(struct packer *k, const struct checkpoint *c, bool buffered, stru
     k->rank = g->complete ? g->tiles : g->done;
     int r = memory_take(&k->memory, "tiles", k->bands * g->tile_stride, &tiles);
     if (!r)
-        r = expert_reader_open(&k->reader, c, g, k->rank / k->bands, buffered, &k->memory, p);
+        r = expert_reader_open(&k->reader, c, g,
+                               (struct expert_reader_options){k->rank / k->bands, buffered},
+                               &k->memory, p);
     if (r)
         return r;
     k->tiles = tiles;

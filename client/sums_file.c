@@ -105,7 +105,8 @@ static int run(struct checker *k, const struct checkpoint *c, bool buffered, boo
     path_of(c, path);
     int r = take_memory(k, p);
     if (!r)
-        r = expert_reader_open(&k->reader, c, &k->region, 0, buffered, &k->memory, p);
+        r = expert_reader_open(&k->reader, c, &k->region,
+                               (struct expert_reader_options){0, buffered}, &k->memory, p);
     if (r)
         return r;
     if (!anew)
