@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ANY_PORT "tcp://127.0.0.1:0"
+#include "client/port.h"
 
 /* The folder of this program; the others lie beside it when installed and in the folders beside
  * it in a build tree. */
@@ -35,6 +35,13 @@ static void add_checkpoint(struct child *c, const struct layout *l)
 {
     child_add(c, "--checkpoint");
     child_add(c, "%s", l->options.checkpoint);
+}
+
+/* An address of this machine's own; port 0, when none was found, leaves it to the kernel. */
+static const char *own_address(char *buf, size_t size)
+{
+    snprintf(buf, size, "tcp://127.0.0.1:%u", port_choose());
+    return buf;
 }
 
 /* What every program is given. */
@@ -87,10 +94,11 @@ static void add_share(struct child *c, const struct layout *l, unsigned i)
 
 static void make_expertd(struct layout *l, unsigned i, const struct rundir *d)
 {
-    char name[32], path[600];
+    char name[32], path[600], address[40];
     struct child *c = &l->expertd[i];
     snprintf(name, sizeof name, "expertd%u", i);
-    child_init(c, name, program(l, "expertd", path, sizeof path), ANY_PORT);
+    child_init(c, name, program(l, "expertd", path, sizeof path),
+               own_address(address, sizeof address));
     add_common(c, l, d);
     add_compute(c, l, l->options.memory / 8 / l->expertds);
     add_share(c, l, i);
@@ -146,14 +154,15 @@ int layout_init(struct layout *l, const struct layout_options *o, const struct r
 
 void layout_stages(struct layout *l, const struct rundir *d)
 {
-    char name[32], path[600];
+    char name[32], path[600], address[40];
     uint64_t memory = l->options.memory - l->options.memory / 8;
     for (unsigned i = 0; i < l->stages; i++) {
         struct child *c = &l->stage[i];
         unsigned first = l->shape.layers * i / l->stages;
         unsigned last = l->shape.layers * (i + 1) / l->stages - 1;
         snprintf(name, sizeof name, "trunk%u", i);
-        child_init(c, name, program(l, "trunk", path, sizeof path), ANY_PORT);
+        child_init(c, name, program(l, "trunk", path, sizeof path),
+                   own_address(address, sizeof address));
         add_checkpoint(c, l);
         add_common(c, l, d);
         add_compute(c, l, memory / l->stages);

@@ -9,6 +9,7 @@ a test fails.
 """
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -23,9 +24,14 @@ PATIENCE = 60  # seconds anything may take here; sanitizers and valgrind are slo
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below the kernel's range for outgoing connections: see client/port.h."""
+    while True:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", random.randrange(10000, 32000)))
+                return s.getsockname()[1]
+            except OSError:
+                continue
 
 
 def split_bands(bands, parts):

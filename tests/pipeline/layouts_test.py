@@ -54,16 +54,18 @@ def layouts(isas, every):
         yield dict(zip(axes, values))
 
 
-def trunk_memory(which, floor, full):
-    return {"streamed": floor, "half": (floor + full) // 2, "pinned": full}[which]
+# Budgets of one of so many stages: nothing pinned, about half, everything.
+MEMORY = {1: {"streamed": "10100K", "half": "15M", "pinned": "64M"},
+          2: {"streamed": "7300K", "half": "9M", "pinned": "64M"}}
+ROOM = ["--sequences", "4", "--context", "512", "--rows", "64", "--ring", "2M"]
 
 
 def digest(build, folder, layout):
     bands = EXPERTDS[layout["bands"]] or None
-    sizes = trunk_memory(layout["memory"], 0, 64 << 20)
+    memory = MEMORY[layout["stages"]][layout["memory"]]
     with Pipeline(build, folder, bands=bands, stages=layout["stages"],
                   threads=layout["threads"], isa=layout["isa"], chunk=layout["chunk"],
-                  start=layout["start"], trunk=["--memory", str(sizes)]) as p:
+                  start=layout["start"], trunk=["--memory", memory] + ROOM) as p:
         requests = [(PROMPT, TOKENS)] + (OTHERS if layout["company"] else [])
         answer = p.complete_together(requests)[0]
     return answer["logits_digest"], answer["token_ids"]
