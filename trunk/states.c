@@ -2,9 +2,9 @@
  * Sequences: tables and places; the arithmetic on them is kda.c's and mla.c's.
  *
  * Decided: two halves instead of one state and a replay of every row, because committing all
- * pending rows is what happens nearly always, and then costs nothing. Records are limited to
- * RECORD_BYTES a sequence (and at least RECORDS_LEAST rows, enough for drafts), because a row's
- * record takes 20 MB at the released shape.
+ * pending rows is what happens nearly always, and then costs nothing. Records are for drafts, of
+ * which a few rows are accepted: RECORDS_LEAST rows of them, or as many more as fit RECORD_BYTES
+ * a sequence, up to RECORDS_MOST. A row's record takes 20 MB at the released shape.
  */
 #include "trunk/states.h"
 
@@ -15,6 +15,7 @@
 
 #define RECORD_BYTES  ((uint64_t)64 << 20)
 #define RECORDS_LEAST 8
+#define RECORDS_MOST  64
 
 static size_t inner(const struct shape *s)
 {
@@ -46,6 +47,8 @@ static uint32_t count_records(const struct shape *s, const struct states_options
     uint64_t rows = RECORD_BYTES / row;
     if (rows < RECORDS_LEAST)
         rows = RECORDS_LEAST;
+    if (rows > RECORDS_MOST)
+        rows = RECORDS_MOST;
     return rows < o->rows_most ? (uint32_t)rows : o->rows_most;
 }
 
