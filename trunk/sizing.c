@@ -16,7 +16,7 @@
 #define ROWS_USUAL      512
 #define ROWS_LEAST      16
 #define SEQUENCES_USUAL 8
-#define SEQUENCES_LEAST 1
+#define SEQUENCES_LEAST 2 /* one, when two do not fit with the least of the others */
 #define POSITIONS_USUAL 65536
 #define POSITIONS_LEAST 2048
 #define LOGITS_BYTES    ((uint64_t)64 << 20)
@@ -116,6 +116,15 @@ static struct choice choose(uint64_t given, uint64_t usual, uint64_t lowest)
     return (struct choice){!given, given ? given : usual, lowest};
 }
 
+/* Halves until half of the budget is enough or nothing is left to halve. */
+static void fit(struct sizing *z, const struct sizing_request *q, struct choice c[3])
+{
+    do {
+        apply(z, c);
+        measure(z, q);
+    } while (z->needed > q->budget / 2 && shrink(c, z, q));
+}
+
 int sizing_choose(struct sizing *z, const struct sizing_request *q, struct problems *p)
 {
     struct choice c[3] = {choose(q->rows, ROWS_USUAL, ROWS_LEAST),
@@ -124,10 +133,9 @@ int sizing_choose(struct sizing *z, const struct sizing_request *q, struct probl
     *z = (struct sizing){.ring = ring_bytes(q)};
     z->states.layer_first = q->layers[0];
     z->states.layer_end = q->layers[1];
-    do {
-        apply(z, c);
-        measure(z, q);
-    } while (z->needed > q->budget / 2 && shrink(c, z, q));
+    fit(z, q, c);
+    c[1].least = 1;
+    fit(z, q, c);
     if (z->needed > q->budget) {
         problems_add(p,
                      "--memory: %llu bytes given, at least %llu are needed: %llu for %u "
