@@ -2,9 +2,10 @@
  * Sequences: tables and places; the arithmetic on them is kda.c's and mla.c's.
  *
  * Decided: two halves instead of one state and a replay of every row, because committing all
- * pending rows is what happens nearly always, and then costs nothing. Records are for drafts, of
- * which a few rows are accepted: RECORDS_LEAST rows of them, or as many more as fit RECORD_BYTES
- * a sequence, up to RECORDS_MOST. A row's record takes 20 MB at the released shape.
+ * pending rows is what happens nearly always, and then costs nothing. Records are for drafts,
+ * of which a few rows are accepted: RECORDS_LEAST rows of them, or as many more as fit
+ * RECORD_BYTES a sequence, up to RECORDS_MOST. A row's record takes 20 MB at the released
+ * shape.
  */
 #include "trunk/states.h"
 

@@ -140,13 +140,13 @@ void rig_open(struct rig *r, const char *folder, const struct rig_options *o)
     open_pass(r, o);
     open_runner(r, o);
     open_no_experts(r);
-    struct weights_options wo = {weights_floor(&r->plan), 0, 8, false};
+    struct weights_options wo = {weights_floor(&r->plan), o->pinned, 8, true};
     assert_int_equal(
         weights_open(&r->runner.pass.weights, &r->checkpoint, &r->plan, &wo, &r->memory, &p),
         0);
     assert_int_equal(weights_start(r->runner.pass.weights), 0);
     if (q.layers[0] == 0) {
-        assert_int_equal(embed_open(&r->embed, &r->checkpoint, false, &r->memory, &p), 0);
+        assert_int_equal(embed_open(&r->embed, &r->checkpoint, true, &r->memory, &p), 0);
         r->runner.embed = &r->embed;
     }
 }

@@ -14,6 +14,7 @@ struct rig_options {
     unsigned threads;
     const char *isa; /* NULL: the best */
     uint32_t rows, sequences, positions;
+    uint64_t pinned; /* bytes of weights */
     size_t own_room; /* floats; 0: what sizing says */
 };
 
