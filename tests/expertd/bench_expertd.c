@@ -278,7 +278,7 @@ static void run_raw(struct bench *b, uint8_t *slots)
 static void run(struct bench *b)
 {
     struct problems p;
-    struct serving *s;
+    struct serving *s = NULL;
     void *slots;
     problems_init(&p);
     snprintf(b->secret, sizeof b->secret, "/tmp/bench-expertd-%d", (int)getpid());
