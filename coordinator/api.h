@@ -10,11 +10,13 @@
 #include "coordinator/background.h"
 #include "coordinator/monitor.h"
 #include "coordinator/scheduler.h"
+#include "coordinator/text/tokenizer.h"
 #include "proto/checkpoint.h"
 
 struct api {
     const char *model; /* the name clients use */
     const struct checkpoint *checkpoint;
+    struct tokenizer *tokenizer; /* NULL: the checkpoint has none */
     struct scheduler *scheduler;
     struct monitor *monitor;
     struct background *background;

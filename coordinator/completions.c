@@ -4,9 +4,12 @@
  */
 #include "coordinator/completions.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coordinator/answer.h"
+#include "coordinator/said.h"
 
 #define COMPLETIONS_MOST 16 /* max_tokens when not given, as in OpenAI's API */
 
@@ -71,6 +74,24 @@ static bool ids_of(const json_t *array, uint32_t vocab, uint32_t *out, struct ap
     return true;
 }
 
+static bool text_prompt(struct api *s, const json_t *v, uint32_t **ret_tokens,
+                        size_t *ret_count, struct api_error *e)
+{
+    if (s->tokenizer == NULL)
+        return api_error_set(e, 400, "prompt", "unsupported_value",
+                             "'prompt' is text, but the checkpoint has no tokenizer; send an "
+                             "array of token ids");
+    if (json_string_length(v) == 0)
+        return api_error_set(e, 400, "prompt", "invalid_value",
+                             "'prompt' must hold at least one token");
+    int error = tokenizer_encode(s->tokenizer, json_string_value(v), json_string_length(v),
+                                 false, ret_tokens, ret_count);
+    if (error != 0)
+        return api_error_set(e, 503, "", NULL, "the prompt cannot be tokenized: %s",
+                             strerror(-error));
+    return true;
+}
+
 /* The prompt's tokens, malloc'ed. */
 static bool prompt_of(struct api *s, const json_t *v, uint32_t **ret_tokens, size_t *ret_count,
                       struct api_error *e)
@@ -82,9 +103,7 @@ static bool prompt_of(struct api *s, const json_t *v, uint32_t **ret_tokens, siz
         return api_error_set(e, 400, "prompt", "missing_required_parameter",
                              "'prompt' is missing");
     if (json_is_string(v))
-        return api_error_set(e, 400, "prompt", "unsupported_value",
-                             "'prompt' is text, but the checkpoint has no tokenizer; send an "
-                             "array of token ids");
+        return text_prompt(s, v, ret_tokens, ret_count, e);
     if (!json_is_array(v))
         return api_error_set(e, 400, "prompt", "invalid_type",
                              "'prompt' must be a string or an array of token ids, found %s",
@@ -107,41 +126,59 @@ static bool prompt_of(struct api *s, const json_t *v, uint32_t **ret_tokens, siz
 
 static int choice_open(struct answer_choice *c)
 {
+    c->said = malloc(sizeof(struct said));
+    if (c->said == NULL)
+        return -ENOMEM;
+    said_init(c->said, c->answer->api->tokenizer);
     return 0;
 }
 
 static void choice_close(struct answer_choice *c)
 {
+    if (c->said != NULL)
+        said_fini(c->said);
+    free(c->said);
 }
 
-static json_t *choice_json(const struct answer_choice *c, const char *text, bool ended)
+static json_t *choice_json(const struct answer_choice *c, struct said_piece text, bool ended)
 {
     const char *reason = ended ? answer_finish_reason(c) : NULL;
 
-    return json_pack("{s:i,s:s,s:n,s:o}", "index", (int)c->index, "text", text, "logprobs",
-                     "finish_reason", reason != NULL ? json_string(reason) : json_null());
+    return json_pack("{s:i,s:s%,s:n,s:o}", "index", (int)c->index, "text", text.text,
+                     text.length, "logprobs", "finish_reason",
+                     reason != NULL ? json_string(reason) : json_null());
 }
 
 static bool choice_token(struct answer_choice *c, uint32_t token, const float *logits,
                          bool is_end)
 {
+    struct said_piece piece = {"", 0};
+
+    if (!is_end)
+        said_add(c->said, token, &piece);
     if (c->answer->streams)
         answer_chunk(c->answer, c->index,
-                     json_pack("{s:[o],s:{s:[I]}}", "choices", choice_json(c, "", false),
+                     json_pack("{s:[o],s:{s:[I]}}", "choices", choice_json(c, piece, false),
                                "kapok", "token_ids", (json_int_t)token));
     return false;
 }
 
 static void choice_finish(struct answer_choice *c)
 {
+    struct said_piece rest = {"", 0};
+
+    said_end(c->said, &rest);
     answer_chunk(c->answer, c->index,
-                 json_pack("{s:[o],s:o}", "choices", choice_json(c, "", true), "kapok",
+                 json_pack("{s:[o],s:o}", "choices", choice_json(c, rest, true), "kapok",
                            answer_kapok(c)));
 }
 
 static json_t *choice_whole(struct answer_choice *c)
 {
-    return choice_json(c, "", true);
+    struct said_piece rest;
+
+    said_end(c->said, &rest);
+    return choice_json(c, said_whole(c->said), true);
 }
 
 static bool begin(struct api *s, const json_t *body, struct http_request *r,

@@ -22,6 +22,7 @@
 
 struct program {
     struct checkpoint checkpoint;
+    struct tokenizer *tokenizer;
     struct links *links;
     struct link *stage[HUB_STAGES];
     struct scheduler *scheduler;
@@ -115,6 +116,20 @@ static int open_links(struct program *g, const struct program_options *o, struct
     return error;
 }
 
+/* A checkpoint without a tokenizer is served by token ids alone. */
+static int open_tokenizer(struct program *g, struct problems *p)
+{
+    int error =
+        tokenizer_open(&g->tokenizer, g->checkpoint.folder, g->checkpoint.shape.vocab, p);
+
+    if (error == -ENOENT && p->count == 0) {
+        log_warn("the checkpoint has no tokenizer: prompts are token ids only folder=%s",
+                 g->checkpoint.folder);
+        return 0;
+    }
+    return error;
+}
+
 static int open_background(struct program *g, const struct program_options *o,
                            struct problems *p)
 {
@@ -168,6 +183,7 @@ static int serve(struct program *g, const struct program_options *o, struct prob
 
     g->api.model = o->model;
     g->api.checkpoint = &g->checkpoint;
+    g->api.tokenizer = g->tokenizer;
     g->api.scheduler = g->scheduler;
     g->api.monitor = g->monitor;
     g->api.background = g->background;
@@ -191,6 +207,8 @@ int program_start(struct program **ret_program, const struct program_options *o,
     error = load_key(g, o->api_key_file, p);
     if (error == 0)
         error = checkpoint_open(&g->checkpoint, o->checkpoint, p);
+    if (error == 0)
+        error = open_tokenizer(g, p);
     if (error == 0)
         error = open_links(g, o, p);
     if (error == 0)
@@ -230,6 +248,7 @@ void program_stop(struct program *g)
     background_close(g->background);
     if (g->links != NULL)
         links_close(g->links);
+    tokenizer_close(g->tokenizer);
     checkpoint_close(&g->checkpoint);
     free(g->api_key);
     free(g);

@@ -2,6 +2,7 @@
 
 usage: up_test.py BUILD
 """
+import atexit
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ class Up:
         self.child = subprocess.Popen(
             [self.kapok, "up", "--run-dir", self.run_dir, "--listen", "127.0.0.1:0"] + arguments,
             stdout=subprocess.PIPE, stderr=self.log)
+        atexit.register(self.child.kill)  # a failed test leaves nothing running
         line = self.child.stdout.readline().decode()
         assert line.startswith("ready http://127.0.0.1:"), (line, self.text())
         self.url = line.split()[1]
