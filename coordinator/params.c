@@ -248,7 +248,10 @@ const struct field params_fields[] = {
 
 bool params_model(const struct params *p, const char *served, struct api_error *e)
 {
-    if (p->model != NULL && strcmp(p->model, served) != 0)
+    if (p->model == NULL)
+        return api_error_set(e, 400, "model", "missing_required_parameter",
+                             "'model' is missing; this server has '%s'", served);
+    if (strcmp(p->model, served) != 0)
         return api_error_set(e, 404, "model", "model_not_found",
                              "the model '%.100s' does not exist; this server has '%s'",
                              p->model, served);

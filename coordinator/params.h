@@ -34,7 +34,7 @@ void params_fini(struct params *p);
 /* The table of the common fields, for field_object(); reads into a struct params. */
 extern const struct field params_fields[];
 
-/* 404 when `model` names another than this server's only one; not naming it is enough. */
+/* Is `model` given, and this server's? 404 when it is another's. */
 bool params_model(const struct params *p, const char *served, struct api_error *e);
 
 /* After reading: what depends on more than one field. A seed is drawn when none was given. */
