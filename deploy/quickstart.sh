@@ -81,6 +81,9 @@ until url=$(sed -n 's/^ready //p' "$place/up.out") && [ -n "$url" ]; do
 done
 echo "ready at $url"
 
+say "a generation from text (the weights are random, and so is what they say)"
+"$kapok" run --url "$url" --max-tokens 24 "The thread is what it is, and"
+
 say "a generation from token ids, and what a float64 reference says"
 ids=3,7,11,5,9,100,200,300
 "$kapok" run --url "$url" --max-tokens 12 --ids "$ids" --json >"$place/answer.json"
@@ -117,7 +120,7 @@ The same again, to play with (Ctrl-C stops it):
 
 and in another terminal:
 
-    $kapok run --ids $ids --max-tokens 24
+    $kapok run "The weaver"
     $kapok status
 
 With the released weights (1.56 TB, huggingface.co/moonshotai/Kimi-K3) in a folder:
