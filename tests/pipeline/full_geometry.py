@@ -16,7 +16,7 @@ def main(build, folder):
     maker = checkpoints.shared("tools", "make_checkpoint.py")
     checkpoints.made(folder, maker, ["--shape", "full", "--sparse"])
     with Pipeline(build, folder, start="never", trunk=["--memory", "3G"]) as p:
-        for e in p.expertds:  # once more, now that the headers are in the page cache
+        for e in p.expertds:  # once before, so that the headers are in the page cache
             e.start().listening()
             e.stop()
         for x in p.expertds + p.trunks:
@@ -27,9 +27,9 @@ def main(build, folder):
             print("%-10s listens after %.2f s, %.1f MB resident" % (
                 x.name, time.monotonic() - start, x.resident() / 1e6), flush=True)
         p.wait_ready()
-        stage = p.get("/v1/kapok/status")[1]["stages"][0]
-        print("tiles covered: %d of %d" % (stage["tiles_covered"], stage["tiles_needed"]))
-        assert stage["tiles_covered"] == stage["tiles_needed"] == TILES
+        tiles = p.get("/v1/kapok/status")[1]["tiles"]
+        print("tiles covered: %d of %d" % (tiles["covered"], tiles["needed"]))
+        assert tiles["covered"] == tiles["needed"] == TILES
 
 
 if __name__ == "__main__":

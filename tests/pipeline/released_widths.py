@@ -3,6 +3,9 @@ read per token against the arithmetic, to the page.
 
 usage: released_widths.py BUILD FOLDER      FOLDER keeps the checkpoint; delete it afterwards
 """
+import json
+import os
+import struct
 import sys
 
 import checkpoints
@@ -12,6 +15,8 @@ PROMPT = [3, 7, 11, 5, 9]
 EXPECTED = [3980, 6471, 733, 3480, 2071, 1572, 2962, 1135]
 EXPERT = 17547264
 PAGE = 4096
+RING = 256 << 20  # what the feeder has read ahead of the next token
+BLOCK = 1 << 20  # no block of dense weights is smaller, but for the last of a tensor
 
 
 def expert_bytes(shape, tokens):
@@ -21,18 +26,38 @@ def expert_bytes(shape, tokens):
     return tokens * moe * shape["num_experts_per_token"] * (EXPERT + PAGE)
 
 
+def dense_bytes(folder):
+    """(bytes of the dense tensors but the embedding, how many reads they take)"""
+    total = reads = 0
+    for name in sorted(n for n in os.listdir(folder) if n.endswith(".safetensors")):
+        with open(os.path.join(folder, name), "rb") as f:
+            header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        for tensor, about in header.items():
+            if tensor == "__metadata__" or ".experts." in tensor or "embed_tokens" in tensor:
+                continue
+            size = about["data_offsets"][1] - about["data_offsets"][0]
+            total += size
+            reads += -(-size // BLOCK) + 1
+    return total, reads
+
+
 def main(build, folder):
     maker = checkpoints.shared("tools", "make_checkpoint.py")
     checkpoints.made(folder, maker, ["--shape", "slice", "--layers", "4", "--experts", "32"])
-    with Pipeline(build, folder, threads=2, chunk=1, trunk=["--memory", "3G"],
+    with Pipeline(build, folder, threads=2, chunk=1, trunk=["--memory", "3G", "--ring", str(RING)],
                   expertd=["--memory", "600M"]) as p:
-        answer = p.complete(PROMPT, len(EXPECTED))
-        assert answer["token_ids"] == EXPECTED, answer["token_ids"]
-        print("tokens agree;", answer["seconds"], answer["bytes_read"])
         first = p.complete([3], 1)["bytes_read"]
         want = expert_bytes(p.shape, 1)
         print("experts of one token: read %d, arithmetic %d" % (first["experts"], want))
-        print("dense weights of one token: read %d" % first["trunk"])
+        # A read that ends in the last page of its file is short of it.
+        assert want - PAGE * p.shape["num_hidden_layers"] < first["experts"] <= want
+        dense, reads = dense_bytes(folder)
+        print("dense weights of the first token: %d bytes in about %d reads, read %d" % (
+            dense, reads, first["trunk"]))
+        assert dense <= first["trunk"] <= dense + 2 * PAGE * (reads + 1) + RING
+        answer = p.complete(PROMPT, len(EXPECTED))
+        assert answer["token_ids"] == EXPECTED, answer["token_ids"]
+        print("tokens agree with the oracle;", answer["seconds"])
 
 
 if __name__ == "__main__":
