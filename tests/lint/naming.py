@@ -44,12 +44,12 @@ def has_prefix(word, allowed):
 
 
 def stems(tree):
-    """No two files of code share a stem, but for a header and its source."""
+    """No two files of a language share a stem, but for a header and its source."""
     seen = {}
     for name in tree.ending(".c", ".h", ".py"):
         if stem(name) in ("main", "__init__"):
             continue
-        first = seen.setdefault(stem(name), name)
+        first = seen.setdefault((stem(name), name.endswith(".py")), name)
         if os.path.splitext(first)[0] != os.path.splitext(name)[0]:
             yield "%s and %s share a stem" % (first, name)
 

@@ -75,7 +75,7 @@ BAD = {
         ("tests/lid_test.c", "", "no meson.build names it"),
     ],
     "programs": [("trunk/main.c", "\n" * 121, "121 lines")],
-    "stems": [("trunk/cup.c", "", "share a stem"), ("tests/cup.py", "", "share a stem")],
+    "stems": [("trunk/cup.c", "", "share a stem"), ("tests/lid.py tests/b/lid.py", "", "share a stem")],
     "prefixes": [
         ("base/a.h", "int cup_fill(int);\n", "cup_fill does not begin with a_"),
         ("base/a.c", "int fill(int b)\n{\n    return b;\n}\n", "fill does not begin"),
