@@ -65,33 +65,33 @@ static int damaged(const struct journal *j, size_t at, const char *what, struct 
     return -EINVAL;
 }
 
-/* Reads the record at `at`; *ret_next is where the following one begins, or `at` when this one
- * is a torn tail. */
-static int read_record(struct journal *j, const char *bytes, size_t length, size_t at,
-                       json_t **ret_record, size_t *ret_next, struct problems *p)
+struct span {
+    const char *bytes;
+    size_t length;
+};
+
+/* Reads the record at *at and moves *at behind it; leaves it there for a torn tail. */
+static int read_record(struct journal *j, const struct span *file, size_t *at,
+                       json_t **ret_record, struct problems *p)
 {
-    const char *head = bytes + at;
-    size_t left = length - at;
+    const char *head = file->bytes + *at;
+    size_t left = file->length - *at, whole;
     uint32_t magic, body;
 
     *ret_record = NULL;
-    *ret_next = at;
     if (left < JOURNAL_HEAD || all_zero(head, left))
         return 0;
     memcpy(&magic, head, sizeof magic);
     memcpy(&body, head + 4, sizeof body);
     if (magic != JOURNAL_MAGIC || !hash_is(head + 8, head, 8))
-        return damaged(j, at, "no record begins there", p);
-    if (left - JOURNAL_HEAD < (size_t)body + JOURNAL_TAIL)
+        return damaged(j, *at, "no record begins there", p);
+    whole = (size_t)JOURNAL_HEAD + body + JOURNAL_TAIL;
+    if (left < whole)
         return 0;
-    *ret_next = at + JOURNAL_HEAD + body + JOURNAL_TAIL;
-    if (!hash_is(head + JOURNAL_HEAD + body, head + JOURNAL_HEAD, body)) {
-        if (*ret_next < length)
-            return damaged(j, at, "the checksum is wrong", p);
-        *ret_next = at;
-        return 0;
-    }
+    if (!hash_is(head + JOURNAL_HEAD + body, head + JOURNAL_HEAD, body))
+        return left == whole ? 0 : damaged(j, *at, "the checksum is wrong", p);
     *ret_record = jsontext_parse(j->path, head + JOURNAL_HEAD, body, p);
+    *at += whole;
     return *ret_record != NULL ? 0 : -EINVAL;
 }
 
@@ -100,22 +100,22 @@ static int read_all(struct journal *j, void (*each)(void *, const json_t *), voi
 {
     char *bytes;
     size_t length, at = 0;
+    struct span file;
     int error = file_read(j->path, JOURNAL_MOST, &bytes, &length);
 
     if (error != 0) {
         problems_add(p, "%s: %s", j->path, strerror(-error));
         return error;
     }
+    file = (struct span){bytes, length};
     for (;;) {
         json_t *record;
-        size_t next;
 
-        error = read_record(j, bytes, length, at, &record, &next, p);
-        if (error != 0 || next == at)
+        error = read_record(j, &file, &at, &record, p);
+        if (record == NULL)
             break;
         each(context, record);
         json_decref(record);
-        at = next;
     }
     free(bytes);
     j->end = at;

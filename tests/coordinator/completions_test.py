@@ -82,7 +82,7 @@ def ends_itself(s):
 REFUSED = [
     (400, None, b"{"), (400, None, b"[]"), (400, None, b"\xff\xfe"),
     (400, None, b'{"model":"kimi-k3","model":"kimi-k3","prompt":[1]}'),
-    (400, "model", {"prompt": [1]}), (404, "model", {"model": "gpt", "prompt": [1]}),
+    (404, "model", {"model": "gpt", "prompt": [1]}),
     (400, "prompt", {}), (400, "prompt", {"prompt": []}), (400, "prompt", {"prompt": 5}),
     (400, "prompt", {"prompt": [1, 900]}), (400, "prompt", {"prompt": [-1]}),
     (400, "prompt", {"prompt": [1.5]}), (400, "prompt", {"prompt": [[1], [2]]}),

@@ -82,11 +82,16 @@ class Served:
         self.port = int(port)
 
     def __enter__(self):
-        for i in range(self.stages):
-            child, address = self.start_trunk(i)
-            self.trunks.append(child)
-            self.addresses.append(address)
-        self.start_coordinator()
+        try:
+            for i in range(self.stages):
+                child, address = self.start_trunk(i)
+                self.trunks.append(child)
+                self.addresses.append(address)
+            self.start_coordinator()
+        except BaseException:
+            self.stop_trunks()
+            shutil.rmtree(self.folder)
+            raise
         end = time.monotonic() + PATIENCE
         while self.get("/ready")[0] != 200 and time.monotonic() < end:
             time.sleep(0.02)
@@ -98,12 +103,15 @@ class Served:
         self.child.stdout.close()
         return code
 
-    def __exit__(self, kind, value, trace):
-        code = self.stop_coordinator() if self.child.poll() is None else -1
+    def stop_trunks(self):
         for t in self.trunks:
             t.terminate()
             t.wait(PATIENCE)
             t.stdout.close()
+
+    def __exit__(self, kind, value, trace):
+        code = self.stop_coordinator() if self.child.poll() is None else -1
+        self.stop_trunks()
         if kind or code != 0:
             print(self.text()[-4000:])
             print("logs are kept in", self.folder)
