@@ -1,6 +1,7 @@
 /*
  * Completions. The prompt is one text, or one array of token ids; several prompts in one
- * request are refused (n asks for several continuations of one).
+ * request are refused (n asks for several continuations of one). Without a tokenizer, prompts
+ * are ids and texts are empty; the ids are in the `kapok` object.
  */
 #include "coordinator/completions.h"
 
@@ -8,14 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/answer.h"
-#include "coordinator/said.h"
+#include "coordinator/logprob.h"
+#include "coordinator/wording.h"
 
 #define COMPLETIONS_MOST 16 /* max_tokens when not given, as in OpenAI's API */
 
 struct completion {
     struct params params; /* first: the common fields are read into it */
     const json_t *prompt;
+};
+
+/* What a choice has said. */
+struct said {
+    struct tokenizer_stream stream;
+    struct wording wording;
+    json_t *logprobs; /* of the whole answer, or NULL */
 };
 
 static bool read_prompt(void *into, const char *name, const json_t *v, struct api_error *e)
@@ -45,11 +53,19 @@ static bool read_suffix(void *into, const char *name, const json_t *v, struct ap
     return field_only(name, false, "the model does not fill in the middle", e);
 }
 
-static const struct field fields[] = {{"prompt", read_prompt},
-                                      {"echo", read_echo},
-                                      {"best_of", read_best_of},
-                                      {"suffix", read_suffix},
-                                      {NULL}};
+static bool read_logprobs(void *into, const char *name, const json_t *v, struct api_error *e)
+{
+    struct params *p = into;
+
+    p->logprobs = true;
+    return field_count(name, v, 0, PARAMS_TOP, &p->top_logprobs, e);
+}
+
+static const struct field fields[] = {{"prompt", read_prompt}, {"logprobs", read_logprobs},
+                                      {"echo", read_echo},     {"best_of", read_best_of},
+                                      {"suffix", read_suffix}, {NULL}};
+
+/* ---- the prompt ------------------------------------------------------------------------- */
 
 static bool ids_of(const json_t *array, uint32_t vocab, uint32_t *out, struct api_error *e)
 {
@@ -74,45 +90,25 @@ static bool ids_of(const json_t *array, uint32_t vocab, uint32_t *out, struct ap
     return true;
 }
 
-static bool text_prompt(struct api *s, const json_t *v, uint32_t **ret_tokens,
+static bool prompt_text(struct api *s, const json_t *v, uint32_t **ret_tokens,
                         size_t *ret_count, struct api_error *e)
 {
     if (s->tokenizer == NULL)
         return api_error_set(e, 400, "prompt", "unsupported_value",
                              "'prompt' is text, but the checkpoint has no tokenizer; send an "
                              "array of token ids");
-    if (json_string_length(v) == 0)
-        return api_error_set(e, 400, "prompt", "invalid_value",
-                             "'prompt' must hold at least one token");
-    int error = tokenizer_encode(s->tokenizer, json_string_value(v), json_string_length(v),
-                                 false, ret_tokens, ret_count);
-    if (error != 0)
-        return api_error_set(e, 503, "", NULL, "the prompt cannot be tokenized: %s",
-                             strerror(-error));
+    if (tokenizer_encode(s->tokenizer, json_string_value(v), json_string_length(v), false,
+                         ret_tokens, ret_count) != 0)
+        return api_error_set(e, 503, "", NULL, "out of memory");
     return true;
 }
 
-/* The prompt's tokens, malloc'ed. */
-static bool prompt_of(struct api *s, const json_t *v, uint32_t **ret_tokens, size_t *ret_count,
-                      struct api_error *e)
+static bool prompt_ids(struct api *s, const json_t *v, uint32_t **ret_tokens, size_t *ret_count,
+                       struct api_error *e)
 {
-    uint32_t *tokens;
-    size_t count;
+    size_t count = json_array_size(v);
+    uint32_t *tokens = malloc((count + 1) * sizeof *tokens);
 
-    if (v == NULL)
-        return api_error_set(e, 400, "prompt", "missing_required_parameter",
-                             "'prompt' is missing");
-    if (json_is_string(v))
-        return text_prompt(s, v, ret_tokens, ret_count, e);
-    if (!json_is_array(v))
-        return api_error_set(e, 400, "prompt", "invalid_type",
-                             "'prompt' must be a string or an array of token ids, found %s",
-                             field_kind(v));
-    count = json_array_size(v);
-    if (count == 0)
-        return api_error_set(e, 400, "prompt", "invalid_value",
-                             "'prompt' must hold at least one token");
-    tokens = malloc(count * sizeof *tokens);
     if (tokens == NULL)
         return api_error_set(e, 503, "", NULL, "out of memory");
     if (!ids_of(v, s->checkpoint->shape.vocab, tokens, e)) {
@@ -124,62 +120,175 @@ static bool prompt_of(struct api *s, const json_t *v, uint32_t **ret_tokens, siz
     return true;
 }
 
+/* The prompt's tokens, malloc'ed. */
+static bool prompt_of(struct api *s, const json_t *v, uint32_t **ret_tokens, size_t *ret_count,
+                      struct api_error *e)
+{
+    bool good;
+
+    if (v == NULL)
+        return api_error_set(e, 400, "prompt", "missing_required_parameter",
+                             "'prompt' is missing");
+    if (json_is_string(v))
+        good = prompt_text(s, v, ret_tokens, ret_count, e);
+    else if (json_is_array(v))
+        good = prompt_ids(s, v, ret_tokens, ret_count, e);
+    else
+        return api_error_set(e, 400, "prompt", "invalid_type",
+                             "'prompt' must be a string or an array of token ids, found %s",
+                             field_kind(v));
+    if (good && *ret_count == 0)
+        return api_error_set(e, 400, "prompt", "invalid_value",
+                             "'prompt' must hold at least one token");
+    return good;
+}
+
+/* ---- what a choice says ----------------------------------------------------------------- */
+
+static json_t *logprobs_new(void)
+{
+    return json_pack("{s:[],s:[],s:[],s:[]}", "tokens", "token_logprobs", "top_logprobs",
+                     "text_offset");
+}
+
 static int choice_open(struct answer_choice *c)
 {
-    c->said = malloc(sizeof(struct said));
-    if (c->said == NULL)
+    const struct params *p = &c->answer->params;
+    struct said *said = calloc(1, sizeof *said);
+
+    if (said == NULL)
         return -ENOMEM;
-    said_init(c->said, c->answer->api->tokenizer);
+    wording_init(&said->wording, p->stop, p->stops);
+    if (p->logprobs)
+        said->logprobs = logprobs_new();
+    c->said = said;
     return 0;
 }
 
 static void choice_close(struct answer_choice *c)
 {
-    if (c->said != NULL)
-        said_fini(c->said);
-    free(c->said);
+    struct said *said = c->said;
+
+    if (said == NULL)
+        return;
+    wording_fini(&said->wording);
+    json_decref(said->logprobs);
+    free(said);
 }
 
-static json_t *choice_json(const struct answer_choice *c, struct said_piece text, bool ended)
+/* Adds one token to an object of logprobs. */
+static void logprobs_add(json_t *into, const struct answer_choice *c, uint32_t token,
+                         const float *logits)
+{
+    const struct api *s = c->answer->api;
+    const struct said *said = c->said;
+    struct logprob_entry top[PARAMS_TOP];
+    uint32_t count = (uint32_t)c->answer->params.top_logprobs;
+    double own = logprob_pick(logits, s->checkpoint->shape.vocab, token, top, count);
+    json_t *likeliest = json_object();
+
+    for (uint32_t i = 0; i < count; i++) {
+        json_t *text = logprob_text(s->tokenizer, top[i].token);
+
+        json_object_set_new(likeliest, json_string_value(text), json_real(top[i].logprob));
+        json_decref(text);
+    }
+    json_array_append_new(json_object_get(into, "tokens"), logprob_text(s->tokenizer, token));
+    json_array_append_new(json_object_get(into, "token_logprobs"), json_real(own));
+    json_array_append_new(json_object_get(into, "top_logprobs"), likeliest);
+    json_array_append_new(json_object_get(into, "text_offset"),
+                          json_integer((json_int_t)said->wording.length));
+}
+
+static json_t *choice_json(const struct answer_choice *c, json_t *text, json_t *logprobs,
+                           bool ended)
 {
     const char *reason = ended ? answer_finish_reason(c) : NULL;
 
-    return json_pack("{s:i,s:s%,s:n,s:o}", "index", (int)c->index, "text", text.text,
-                     text.length, "logprobs", "finish_reason",
+    return json_pack("{s:i,s:o,s:o,s:o}", "index", (int)c->index, "text",
+                     text != NULL ? text : json_string(""), "logprobs",
+                     logprobs != NULL ? logprobs : json_null(), "finish_reason",
                      reason != NULL ? json_string(reason) : json_null());
+}
+
+/* Adds the token's text; true when a stop string ends it. */
+static bool say(struct answer_choice *c, uint32_t token)
+{
+    struct said *said = c->said;
+    const struct tokenizer *t = c->answer->api->tokenizer;
+    const uint8_t *bytes;
+    size_t length;
+    bool stopped;
+    char *text;
+
+    if (t == NULL || tokenizer_is_control(t, token))
+        return false; /* control tokens say nothing */
+    bytes = tokenizer_bytes(t, token, &length);
+    text = malloc(tokenizer_stream_room(length));
+    if (text == NULL)
+        return true;
+    length = tokenizer_stream_push(&said->stream, bytes, length, text);
+    stopped = wording_add(&said->wording, text, length);
+    free(text);
+    return stopped;
 }
 
 static bool choice_token(struct answer_choice *c, uint32_t token, const float *logits,
                          bool is_end)
 {
-    struct said_piece piece = {"", 0};
+    struct said *said = c->said;
+    size_t before = said->wording.released;
+    json_t *logprobs = NULL;
+    bool stopped;
 
-    if (!is_end)
-        said_add(c->said, token, &piece);
+    if (said->logprobs != NULL) {
+        logprobs_add(said->logprobs, c, token, logits);
+        logprobs = logprobs_new();
+        logprobs_add(logprobs, c, token, logits);
+    }
+    stopped = !is_end && say(c, token);
     if (c->answer->streams)
         answer_chunk(c->answer, c->index,
-                     json_pack("{s:[o],s:{s:[I]}}", "choices", choice_json(c, piece, false),
+                     json_pack("{s:[o],s:{s:[I]}}", "choices",
+                               choice_json(c, wording_since(&said->wording, before),
+                                           json_incref(logprobs), false),
                                "kapok", "token_ids", (json_int_t)token));
-    return false;
+    json_decref(logprobs);
+    return stopped;
+}
+
+/* What is still held back comes out. */
+static void say_rest(struct said *said)
+{
+    char rest[8];
+    size_t n = tokenizer_stream_end(&said->stream, rest);
+
+    if (n > 0)
+        wording_add(&said->wording, rest, n);
+    wording_end(&said->wording);
 }
 
 static void choice_finish(struct answer_choice *c)
 {
-    struct said_piece rest = {"", 0};
+    struct said *said = c->said;
+    size_t before = said->wording.released;
 
-    said_end(c->said, &rest);
+    say_rest(said);
     answer_chunk(c->answer, c->index,
-                 json_pack("{s:[o],s:o}", "choices", choice_json(c, rest, true), "kapok",
-                           answer_kapok(c)));
+                 json_pack("{s:[o],s:o}", "choices",
+                           choice_json(c, wording_since(&said->wording, before), NULL, true),
+                           "kapok", answer_kapok(c)));
 }
 
 static json_t *choice_whole(struct answer_choice *c)
 {
-    struct said_piece rest;
+    struct said *said = c->said;
 
-    said_end(c->said, &rest);
-    return choice_json(c, said_whole(c->said), true);
+    say_rest(said);
+    return choice_json(c, wording_since(&said->wording, 0), json_incref(said->logprobs), true);
 }
+
+/* ---- the request ------------------------------------------------------------------------ */
 
 static bool begin(struct api *s, const json_t *body, struct http_request *r,
                   struct record *record, struct api_error *e);
@@ -204,6 +313,9 @@ static bool read(struct api *s, const json_t *body, struct completion *c, struct
     if (!field_object(body, c, tables, 2, e) || !params_model(&c->params, s->model, e) ||
         !params_finish(&c->params, e))
         return false;
+    if (c->params.stops > 0 && s->tokenizer == NULL)
+        return api_error_set(e, 400, "stop", "unsupported_value",
+                             "'stop' is text, but the checkpoint has no tokenizer");
     if (c->params.most == 0)
         c->params.most = COMPLETIONS_MOST;
     return true;

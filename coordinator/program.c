@@ -116,15 +116,14 @@ static int open_links(struct program *g, const struct program_options *o, struct
     return error;
 }
 
-/* A checkpoint without a tokenizer is served by token ids alone. */
+/* Without one, prompts are token ids. */
 static int open_tokenizer(struct program *g, struct problems *p)
 {
     int error =
         tokenizer_open(&g->tokenizer, g->checkpoint.folder, g->checkpoint.shape.vocab, p);
 
     if (error == -ENOENT && p->count == 0) {
-        log_warn("the checkpoint has no tokenizer: prompts are token ids only folder=%s",
-                 g->checkpoint.folder);
+        log_info("the checkpoint has no tokenizer: prompts must be token ids");
         return 0;
     }
     return error;

@@ -226,7 +226,7 @@ const char *record_state_name(enum record_state s)
 /* Appends what one event says to the texts of its choices. */
 static void add_text(json_t *texts, const char *event)
 {
-    json_t *j = json_loads(event, 0, NULL);
+    json_t *j = json_loads(event, JSON_ALLOW_NUL, NULL);
     json_t *choice;
     size_t i;
 
@@ -242,7 +242,8 @@ static void add_text(json_t *texts, const char *event)
         while (json_array_size(texts) <= index)
             json_array_append_new(texts, json_string(""));
         before = json_array_get(texts, index);
-        after = json_sprintf("%s%s", json_string_value(before), json_string_value(text));
+        after = json_pack("s%+%", json_string_value(before), json_string_length(before),
+                          json_string_value(text), json_string_length(text));
         if (after != NULL)
             json_array_set_new(texts, index, after);
     }

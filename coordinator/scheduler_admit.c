@@ -128,6 +128,7 @@ void scheduler_keep_prompt(struct scheduler *s, struct generation *g)
 {
     struct sequence copy = {.token = g->seq.token, .room = g->prompt};
     bool waiting;
+    int error;
 
     pthread_mutex_lock(&s->lock);
     waiting = s->waiting.count > 0;
@@ -137,7 +138,10 @@ void scheduler_keep_prompt(struct scheduler *s, struct generation *g)
         return;
     g->prompt_kept = true;
     s->admitting = g;
-    if (hub_sequence_fork(s->hub, &g->seq, &copy) == 0)
+    error = hub_sequence_fork(s->hub, &g->seq, &copy);
+    if (error == -ENOSPC && prefix_evict(&s->prefix, s->hub, NULL))
+        error = hub_sequence_fork(s->hub, &g->seq, &copy);
+    if (error == 0)
         prefix_keep(&s->prefix, s->hub, &copy);
     s->admitting = NULL;
 }

@@ -82,7 +82,7 @@ def ends_itself(s):
 REFUSED = [
     (400, None, b"{"), (400, None, b"[]"), (400, None, b"\xff\xfe"),
     (400, None, b'{"model":"kimi-k3","model":"kimi-k3","prompt":[1]}'),
-    (404, "model", {"model": "gpt", "prompt": [1]}),
+    (400, "model", {"prompt": [1]}), (404, "model", {"model": "gpt", "prompt": [1]}),
     (400, "prompt", {}), (400, "prompt", {"prompt": []}), (400, "prompt", {"prompt": 5}),
     (400, "prompt", {"prompt": [1, 900]}), (400, "prompt", {"prompt": [-1]}),
     (400, "prompt", {"prompt": [1.5]}), (400, "prompt", {"prompt": [[1], [2]]}),
@@ -116,6 +116,35 @@ def refusals(s):
     assert s.get("/v1/nothing")[0] == 404 and s.get("/v1/completions")[0] == 405
     assert s.get("/v1/models/kimi-k3")[1]["id"] == "kimi-k3"
     assert s.get("/v1/models/other")[0] == 404
+
+
+def texts(s):
+    """Text in and out; stop strings wherever token borders lie; logprobs."""
+    ask = dict(prompt="The thread and the pattern", max_tokens=40, temperature=1, seed=2)
+    whole = s.complete(**ask)
+    text = whole["choices"][0]["text"]
+    assert len(text) > 40 and whole["usage"]["prompt_tokens"] > 3
+    chunks, _ = s.stream(ask)
+    assert "".join(c["choices"][0]["text"] for c in chunks) == text
+    for at in range(5, len(text) - 6, 3):
+        stop = text[at:at + 4]
+        expected = text[:text.index(stop)]
+        found = s.complete(stop=["never this", stop], **ask)
+        assert found["choices"][0]["text"] == expected, (stop, found)
+        assert found["choices"][0]["finish_reason"] == "stop"
+        chunks, _ = s.stream(dict(ask, stop=stop))
+        assert "".join(c["choices"][0]["text"] for c in chunks) == expected
+        assert chunks[-1]["kapok"]["logits_digest"] == found["kapok"]["logits_digest"]
+    probed = s.complete(logprobs=3, **ask)
+    assert probed["choices"][0]["text"] == text
+    lp = probed["choices"][0]["logprobs"]
+    assert len(lp["tokens"]) == len(lp["token_logprobs"]) == 40
+    assert all(v <= 0 for v in lp["token_logprobs"])
+    assert all(len(t) <= 3 and max(t.values()) >= v - 1e-9
+               for t, v in zip(lp["top_logprobs"], lp["token_logprobs"]))
+    greedy = s.complete("thread", 5, logprobs=1)["choices"][0]["logprobs"]
+    assert all(list(t.values()) == [v]
+               for t, v in zip(greedy["top_logprobs"], greedy["token_logprobs"]))
 
 
 def metrics(s):
@@ -312,6 +341,7 @@ def main(build):
         choices(s)
         ends_itself(s)
         refusals(s)
+        texts(s)
         metrics(s)
         limits(s)
         keep_alive(s)

@@ -21,12 +21,13 @@ LAYERS = 9
 
 
 def checkpoint(build):
-    """A tiny checkpoint, made once per build folder."""
-    folder = os.path.join(build, "tests", "coordinator", "tiny")
+    """A tiny checkpoint with a tokenizer, made once per build folder."""
+    folder = os.path.join(build, "tests", "coordinator", "lettered")
     if not os.path.exists(os.path.join(folder, "complete")):
         maker = os.path.join(ROOT, "tests", "tools", "make_checkpoint.py")
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, maker, folder, "--shape", "tiny", "--seed", "1"],
+        subprocess.run([sys.executable, maker, folder, "--shape", "tiny", "--seed", "1",
+                        "--vocabulary"],
                        check=True, stderr=subprocess.DEVNULL)
         open(os.path.join(folder, "complete"), "w").close()
     return folder
