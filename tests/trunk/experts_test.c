@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "tests/trunk/fakes.h"
+#include "tests/trunk/fake_expertd.h"
 #include "trunk/experts.h"
 
 #define ROWS  50

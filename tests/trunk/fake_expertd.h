@@ -3,8 +3,8 @@
  * that can be told to misbehave. The sums are integers of (row, expert, band), so a tile that
  * is asked for twice or never shows.
  */
-#ifndef TESTS_FAKES_H
-#define TESTS_FAKES_H
+#ifndef TESTS_FAKE_EXPERTD_H
+#define TESTS_FAKE_EXPERTD_H
 
 #include <stdatomic.h>
 

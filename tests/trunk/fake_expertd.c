@@ -1,5 +1,5 @@
 /* Made-up expertds: see the header. */
-#include "tests/trunk/fakes.h"
+#include "tests/trunk/fake_expertd.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
