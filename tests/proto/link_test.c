@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -121,6 +122,7 @@ static void a_frozen_server_is_seen_by_the_deadline(void **state)
     asker_open(&a, address);
     await_state(&a, LINK_UP);
     kill(child, SIGSTOP);
+    waitpid(child, NULL, WUNTRACED); /* until then a thread of it may still answer */
     question_open(&q, &a, 0, "x", 1);
     q.call.seconds = 0.3;
     link_call_start(&q.call);
