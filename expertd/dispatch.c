@@ -119,6 +119,8 @@ static void send_wants(struct dispatch *d, struct job *j)
     }
     qsort(j->want, wants, sizeof *j->want, by_position);
     for (size_t i = 0; i < wants; i++)
+        j->want[i].opens = !i || j->want[i].drive != j->want[i - 1].drive;
+    for (size_t i = 0; i < wants; i++)
         drive_want(j->want[i].drive, &j->want[i]);
 }
 

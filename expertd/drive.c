@@ -207,6 +207,13 @@ static bool join(struct drive *d, struct want *w)
     return true;
 }
 
+static void count_use(struct drive *d, const struct want *w)
+{
+    if (w->opens)
+        cache_visit(&d->cache, w->job->compute.layer);
+    cache_use(&d->cache, w->job->compute.layer, w->expert);
+}
+
 static void wait_for_slot(struct drive *d, struct want *w)
 {
     w->next = NULL;
@@ -258,6 +265,7 @@ static void take_note(struct drive *d, struct note *n)
 {
     switch (n->kind) {
     case NOTE_WANT:
+        count_use(d, (struct want *)n);
         if (!join(d, (struct want *)n))
             wait_for_slot(d, (struct want *)n);
         break;

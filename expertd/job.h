@@ -42,6 +42,7 @@ struct want {
     size_t pairs;
     struct cache_entry *entry; /* pinned while set */
     struct want *next;         /* of the list it is in */
+    bool opens;                /* the first one of its job for this drive */
     uint64_t todo;             /* bands nobody has begun; the crew's, under its lock */
     _Atomic unsigned open;     /* bands not finished */
     _Atomic uint64_t bad;      /* bands whose bytes were not the packed ones, not computed */
