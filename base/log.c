@@ -90,3 +90,12 @@ void log_write(enum log_level level, const char *format, ...)
     write_all(line, head + length + 1);
     errno = saved;
 }
+
+void log_problems(enum log_level level, const struct problems *p)
+{
+    for (const char *line = p->text; *line;) {
+        size_t n = strcspn(line, "\n");
+        log_write(level, "%.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -110,4 +112,11 @@ void memory_print(const struct memory *m, FILE *out)
         print_line(out, "budget", m->budget);
     else
         fprintf(out, "%-32s %16s\n", "budget", "unbounded");
+}
+
+void memory_keep_freed(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TOP_PAD, 64 << 20);
 }

@@ -35,6 +35,10 @@ void memory_fini(struct memory *m); /* gives everything back */
  * has no room, -ENOSPC when the table is full. bytes 0 gives a valid pointer of no use. */
 int memory_take(struct memory *m, const char *name, size_t bytes, void **ret_start);
 
+/* Once, at the start of a program that exchanges large messages: the allocator keeps what it
+ * was given. Otherwise every large message is mapped and faulted in anew, which is dear. */
+void memory_keep_freed(void);
+
 /* Bytes the process holds by the kernel's account (VmRSS), 0 when unknown. */
 uint64_t memory_resident(void);
 

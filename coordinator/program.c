@@ -5,13 +5,12 @@
 #include "coordinator/program.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "coordinator/api_error.h"
 #include "coordinator/routes.h"
 
@@ -200,9 +199,7 @@ int program_start(struct program **ret_program, const struct program_options *o,
 
     if (g == NULL)
         return -ENOMEM;
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_TOP_PAD, 64 << 20);
+    memory_keep_freed();
     error = load_key(g, o->api_key_file, p);
     if (error == 0)
         error = checkpoint_open(&g->checkpoint, o->checkpoint, p);

@@ -4,8 +4,6 @@
  * Threads, started by serving_start(): intake and opener (requests), drive (the disk and the
  * cache), compute (--threads of them), and what nng starts for its sockets. This one waits.
  */
-#include <limits.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,21 +18,9 @@ struct settings {
     const char *level;
 };
 
-/* nng allocates every message; without these each large one is mapped and faulted in anew. */
-static void tune_malloc(void)
-{
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_TOP_PAD, 64 << 20);
-}
-
 static int refuse(const struct problems *p, int code)
 {
-    const char *line = p->text;
-    for (size_t n; *line; line += n + (line[n] == '\n')) {
-        n = strcspn(line, "\n");
-        log_error("%.*s", (int)n, line);
-    }
+    log_problems(LOG_ERROR, p);
     return code;
 }
 
@@ -100,7 +86,7 @@ int main(int argc, char **argv)
     struct options options;
     char text[2048];
 
-    tune_malloc();
+    memory_keep_freed();
     thread_block_signals();
     problems_init(&problems);
     options_parse(&program, argc, argv, &options);

@@ -1,5 +1,6 @@
 /* Messages are put together on the stack: their sizes are known. */
 #include "expertd/report.h"
+#include "proto/areas.h"
 
 #include <stdio.h>
 
@@ -33,7 +34,7 @@ void report_hello(const struct dispatch *d, struct link_request *r)
 struct stats { /* a StatsReply and everything it points to */
     Kapok__StatsReply reply;
     Kapok__Counter counter[TALLY_COUNTS], *counters[TALLY_COUNTS];
-    Kapok__AreaStats area[MEMORY_AREAS], *areas[MEMORY_AREAS];
+    struct areas areas;
     Kapok__Percentiles latency[TALLY_LATENCIES], *latencies[TALLY_LATENCIES];
     char now[64];
 };
@@ -48,18 +49,6 @@ static void fill_counters(struct stats *s, const struct tally *t)
     }
     s->reply.n_counters = TALLY_COUNTS;
     s->reply.counters = s->counters;
-}
-
-static void fill_areas(struct stats *s, const struct memory *m)
-{
-    for (size_t i = 0; i < m->areas; i++) {
-        kapok__area_stats__init(&s->area[i]);
-        s->area[i].name = (char *)m->area[i].name;
-        s->area[i].bytes = m->area[i].bytes;
-        s->areas[i] = &s->area[i];
-    }
-    s->reply.n_areas = m->areas;
-    s->reply.areas = s->areas;
 }
 
 static void fill_latencies(struct stats *s, const struct tally *t)
@@ -87,7 +76,7 @@ void report_stats(const struct dispatch *d, struct link_request *r)
 
     kapok__stats_reply__init(&s.reply);
     fill_counters(&s, d->tally);
-    fill_areas(&s, d->memory);
+    areas_write(&s.areas, d->memory, &s.reply);
     fill_latencies(&s, d->tally);
     if (busy)
         snprintf(s.now, sizeof s.now, "%zu requests", busy);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/thread.h"
+#include "proto/areas.h"
 
 void account_hello(const struct account *a, struct link_request *q)
 {
@@ -43,7 +44,7 @@ struct stats { /* a StatsReply and everything it points to */
     Kapok__Counter counter[COUNTERS], *counters[COUNTERS];
     Kapok__PeerStats peer[COVERAGE_PEERS], *peers[COVERAGE_PEERS];
     struct link_status status[COVERAGE_PEERS];
-    Kapok__AreaStats area[MEMORY_AREAS], *areas[MEMORY_AREAS];
+    struct areas areas;
     char now[96];
 };
 
@@ -99,18 +100,6 @@ static void fill_peer(struct stats *s, const struct account *a, size_t i)
     s->peers[i] = p;
 }
 
-static void fill_areas(struct stats *s, const struct memory *m)
-{
-    for (size_t i = 0; i < m->areas; i++) {
-        kapok__area_stats__init(&s->area[i]);
-        s->area[i].name = (char *)m->area[i].name;
-        s->area[i].bytes = m->area[i].bytes;
-        s->areas[i] = &s->area[i];
-    }
-    s->reply.n_areas = m->areas;
-    s->reply.areas = s->areas;
-}
-
 void account_stats(const struct account *a, struct link_request *q)
 {
     struct stats s;
@@ -118,7 +107,7 @@ void account_stats(const struct account *a, struct link_request *q)
 
     kapok__stats_reply__init(&s.reply);
     fill_counters(&s, a->runner);
-    fill_areas(&s, a->memory);
+    areas_write(&s.areas, a->memory, &s.reply);
     for (size_t i = 0; i < a->coverage->peers; i++)
         fill_peer(&s, a, i);
     s.reply.n_peers = a->coverage->peers;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "trunk/vectors.h"
+
 #define EMBED_NAME "language_model.model.embed_tokens.weight"
 
 static size_t row_bytes(const struct shape *s)
@@ -71,16 +73,6 @@ static void submit(struct embed *e, size_t slot, uint32_t row, uint32_t token)
     disk_submit(e->disk, &e->read[slot]);
 }
 
-static void widen(float *out, const uint8_t *bf16, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint16_t half;
-        memcpy(&half, bf16 + 2 * i, sizeof half);
-        uint32_t bits = (uint32_t)half << 16;
-        memcpy(&out[i], &bits, sizeof bits);
-    }
-}
-
 /* Takes one finished read; its slot is free afterwards. */
 static int land(struct embed *e, float *out, size_t *ret_slot)
 {
@@ -90,7 +82,7 @@ static int land(struct embed *e, float *out, size_t *ret_slot)
     *ret_slot = (size_t)(row - e->row);
     e->bytes_read += r->fetched;
     if (!r->error)
-        widen(out + *row * n, (const uint8_t *)r->buffer + r->skip, n);
+        vectors_widen(out + *row * n, (const uint8_t *)r->buffer + r->skip, n);
     else
         snprintf(e->error, sizeof e->error, "%s: an embedding row cannot be read: %s",
                  safetensors_path(e->checkpoint->tensors, e->tensor->shard),

@@ -4,8 +4,6 @@
  * with --threads of OpenMP's), reception (requests), the links' watcher, and what nng starts
  * for its sockets. This one waits.
  */
-#include <limits.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,11 +45,7 @@ static const struct options_program program = {
 
 static int refuse(const struct problems *p, int code)
 {
-    const char *line = p->text;
-    for (size_t n; *line; line += n + (line[n] == '\n')) {
-        n = strcspn(line, "\n");
-        log_error("%.*s", (int)n, line);
-    }
+    log_problems(LOG_ERROR, p);
     return code;
 }
 
@@ -99,9 +93,7 @@ int main(int argc, char **argv)
     char text[2048];
 
     /* nng allocates every message; without these each large one is mapped and faulted anew. */
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_TOP_PAD, 64 << 20);
+    memory_keep_freed();
     thread_block_signals();
     problems_init(&problems);
     options_parse(&program, argc, argv, &options);

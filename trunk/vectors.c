@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void widen(float *out, const uint8_t *bf16, size_t n)
+void vectors_widen(float *out, const uint8_t *bf16, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint16_t half;
@@ -26,7 +26,7 @@ float *vectors_take(struct pass *p, enum weights_role role, size_t n)
         if (b.entry->dtype == SAFETENSORS_F32)
             memcpy(out + first, b.data, count * sizeof *out);
         else
-            widen(out + first, b.data, count);
+            vectors_widen(out + first, b.data, count);
         weights_give(p->weights, &b);
     } while (!b.last);
     return out;

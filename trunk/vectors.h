@@ -4,6 +4,9 @@
 
 #include "trunk/pass.h"
 
+/* bf16 to fp32, exactly. */
+void vectors_widen(float *out, const uint8_t *bf16, size_t n);
+
 /* The next tensor of the pass, of this role and of n numbers in all. After an error the numbers
  * are undefined and nobody uses them. */
 float *vectors_take(struct pass *p, enum weights_role role, size_t n);
