@@ -1,9 +1,10 @@
 /*
  * kapok-expertd: serves routed experts from disk.
  *
- * Threads, started by serving_start(): intake and opener (requests), drive (the disk and the
- * cache), compute (--threads of them), and what nng starts for its sockets. This one waits.
+ * Threads, started by serving_start(): intake and opener (requests), one drive for each source
+ * (its disk and its cache), compute (--threads), and nng's own. This one waits.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,8 @@ static int serve(const struct serving_options *o, struct problems *p)
         fflush(stdout);
         if (!serving_checks(s))
             log_warn("what is read is not checked; `kapok verify` writes the checksums");
+        if (serving_counts(s) == -EBADMSG)
+            log_warn("%s is not of this server; it begins without counts of use", o->counts);
         log_info("serving tiles=%llu seconds=%.2f resident=%llu",
                  (unsigned long long)serving_tiles(s), thread_now() - begun,
                  (unsigned long long)memory_resident());
@@ -75,6 +78,7 @@ int main(int argc, char **argv)
         {"threads", OPTION_COUNT, &s->threads, "0", "N", "compute; 0: one a CPU", 0, 1024},
         {"rows", OPTION_COUNT, &s->rows, "256", "N", "rows of one request", 1, 65536},
         {"requests", OPTION_COUNT, &s->requests, "4", "N", "worked on at once", 1, 256},
+        {"counts", OPTION_TEXT, &s->counts, NULL, "FILE", "remembers what was wanted"},
         {"isa", OPTION_TEXT, &s->isa, NULL, "NAME", "at most c, avx2 or avx512"},
         {"buffered", OPTION_FLAG, &s->buffered, NULL, NULL, "without O_DIRECT"},
         {"no-verify", OPTION_FLAG, &s->unchecked, NULL, NULL, "ignores checksums"},

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "expertd/counts_file.h"
 #include "expertd/dispatch.h"
 #include "expertd/serving_sources.h"
 
@@ -31,6 +32,7 @@ struct serving {
     struct link_server *server;
     const struct kernels *kernels;
     uint8_t secret[SECRET_BYTES];
+    int counts; /* how loading them ended */
     bool dispatch_runs;
 };
 
@@ -134,6 +136,31 @@ static int take_memory(struct serving *s, struct problems *p)
     return r;
 }
 
+/* ---- counts of use ---------------------------------------------------------------------- */
+
+static void list_worths(const struct serving *s, struct worth *list[SERVING_REGIONS])
+{
+    for (size_t i = 0; i < s->drives_open; i++)
+        list[i] = &s->drive[i].cache.worth;
+}
+
+static void load_counts(struct serving *s)
+{
+    struct worth *list[SERVING_REGIONS];
+    list_worths(s, list);
+    if (s->options.counts)
+        s->counts =
+            counts_file_load(s->options.counts, s->sources.digest, list, s->drives_open);
+}
+
+static void save_counts(struct serving *s)
+{
+    struct worth *list[SERVING_REGIONS];
+    list_worths(s, list);
+    if (s->options.counts && s->dispatch_runs)
+        counts_file_save(s->options.counts, s->sources.digest, list, s->drives_open);
+}
+
 /* ---- open, start, close ---------------------------------------------------------------- */
 
 static void wire(struct serving *s)
@@ -184,6 +211,7 @@ int serving_open(struct serving **ret_serving, const struct serving_options *o,
         serving_close(s);
         return r;
     }
+    load_counts(s);
     wire(s);
     *ret_serving = s;
     return 0;
@@ -237,6 +265,7 @@ void serving_close(struct serving *s)
         drive_stop(&s->drive[--s->drives_run]);
     if (s->crew.worker)
         crew_stop(&s->crew);
+    save_counts(s);
     link_server_close(s->server);
     while (s->drives_open)
         drive_close(&s->drive[--s->drives_open]);
@@ -266,6 +295,11 @@ bool serving_checks(const struct serving *s)
         if (!s->sources.source[i].sums)
             return false;
     return true;
+}
+
+int serving_counts(const struct serving *s)
+{
+    return s->counts;
 }
 
 void serving_print_memory(const struct serving *s, FILE *out)

@@ -23,11 +23,12 @@ struct serving_options {
     const char *listen, *secret;
     const char *layers, *experts, *bands; /* of the checkpoint; NULL: all */
     const char *isa;                      /* NULL: the best */
-    uint64_t memory;                      /* bytes for everything */
-    uint64_t threads;                     /* that compute; 0: one a CPU */
-    uint64_t rows, requests;              /* of one request; under way at once */
-    bool buffered;                        /* not O_DIRECT */
-    bool unchecked;                       /* checksums are not looked at */
+    const char *counts;      /* counts of use across restarts; NULL: none are kept */
+    uint64_t memory;         /* bytes for everything */
+    uint64_t threads;        /* that compute; 0: one a CPU */
+    uint64_t rows, requests; /* of one request; under way at once */
+    bool buffered;           /* not O_DIRECT */
+    bool unchecked;          /* checksums are not looked at */
 };
 
 /* Indexes what is to be served and takes the memory; nothing listens or runs yet. */
@@ -42,6 +43,7 @@ void serving_close(struct serving *s); /* stops what was started; NULL is fine *
 const char *serving_address(const struct serving *s);
 uint64_t serving_tiles(const struct serving *s);
 bool serving_checks(const struct serving *s); /* is everything that is read checked? */
+int serving_counts(const struct serving *s);  /* how loading the counts of use ended */
 void serving_print_memory(const struct serving *s, FILE *out);
 
 #endif
