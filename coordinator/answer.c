@@ -284,8 +284,7 @@ static struct answer *make(struct api *s, const struct answer_request *q)
     return a;
 }
 
-/* Does the request fit into the context and into the stages' room? */
-static bool fits(struct api *s, const struct params *p, size_t count, struct api_error *e)
+uint64_t answer_room(struct api *s)
 {
     struct hub_limits limits;
     uint64_t room = s->checkpoint->shape.context;
@@ -293,6 +292,14 @@ static bool fits(struct api *s, const struct params *p, size_t count, struct api
     hub_limits(scheduler_hub(s->scheduler), &limits);
     if (limits.positions_most > 0 && limits.positions_most < room)
         room = limits.positions_most;
+    return room;
+}
+
+/* Does the request fit? */
+static bool fits(struct api *s, const struct params *p, size_t count, struct api_error *e)
+{
+    uint64_t room = answer_room(s);
+
     if (count + p->most <= room)
         return true;
     return api_error_set(e, 400, count >= room ? "prompt" : "max_tokens",

@@ -61,6 +61,9 @@ struct answer {
     struct answer_choice choice[];
 };
 
+/* Tokens that fit into the context and into the stages' room. */
+uint64_t answer_room(struct api *s);
+
 struct answer_request {
     const struct answer_kind *kind;
     struct params *params;

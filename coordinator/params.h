@@ -25,6 +25,7 @@ struct params {
     size_t stops;
     bool logprobs;
     uint64_t top_logprobs;
+    bool thinking; /* chat only: the answer begins with thinking */
 };
 
 /* With the defaults of the API. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "coordinator/api_error.h"
+#include "coordinator/chat.h"
 #include "coordinator/completions.h"
 #include "coordinator/metrics.h"
 #include "coordinator/status.h"
@@ -94,7 +95,9 @@ struct route {
 
 const struct answer_kind *routes_kind(const char *path)
 {
-    return strcmp(path, "/v1/completions") == 0 ? completions_kind() : NULL;
+    if (strcmp(path, "/v1/completions") == 0)
+        return completions_kind();
+    return strcmp(path, "/v1/chat/completions") == 0 ? chat_kind() : NULL;
 }
 
 static void handle_answer(struct api *s, struct http_request *r)
@@ -110,6 +113,7 @@ static const struct route routes[] = {
     {"GET", "/v1/models/", handle_model, false},
     {"GET", "/v1/kapok/status", handle_status, false},
     {"POST", "/v1/completions", handle_answer, false},
+    {"POST", "/v1/chat/completions", handle_answer, false},
     {"GET", "/v1/kapok/generations/", background_handle_get, false},
     {"DELETE", "/v1/kapok/generations/", background_handle_delete, false},
 };

@@ -116,6 +116,34 @@ static bool last_stage(const struct fake_trunk *f)
     return f->options.layer_end == f->options.shape->layers;
 }
 
+/* Tokens of the script's beginning that the sequence ends with. */
+static size_t followed(const struct fake_script *s, const struct fake_sequence *q)
+{
+    for (size_t n = s->count - 1 < q->count ? s->count - 1 : q->count; n > 0; n--)
+        if (memcmp(s->id, q->token + q->count - n, n * sizeof *s->id) == 0)
+            return n;
+    return 0;
+}
+
+/* Makes the next token of the script that is followed furthest the likeliest. */
+static void follow_scripts(const struct fake_trunk *f, const struct fake_sequence *q,
+                           float *logits)
+{
+    size_t best = 0;
+    uint32_t next = 0;
+
+    for (size_t i = 0; i < f->options.scripts; i++) {
+        size_t n = followed(&f->options.script[i], q);
+
+        if (n > best) {
+            best = n;
+            next = f->options.script[i].id[n];
+        }
+    }
+    if (best > 2)
+        logits[next] += 40.0f;
+}
+
 /* Runs row i; *used is how many numbers of the payload are filled. */
 static int run_row(struct fake_trunk *f, const struct link_request *r, const Kapok__Step *s,
                    size_t i, size_t *used)
@@ -140,6 +168,7 @@ static int run_row(struct fake_trunk *f, const struct link_request *r, const Kap
     } else if (s->logits[i]) {
         fake_trunk_logits(f->options.shape, q->token, q->count, f->options.repeats,
                           f->payload + *used);
+        follow_scripts(f, q, f->payload + *used);
         *used += f->options.shape->vocab;
     }
     return 0;

@@ -14,6 +14,11 @@
 
 struct fake_trunk;
 
+struct fake_script {
+    uint32_t *id;
+    size_t count;
+};
+
 struct fake_trunk_options {
     const char *address; /* "tcp://127.0.0.1:0" */
     const uint8_t *secret, *model;
@@ -23,6 +28,10 @@ struct fake_trunk_options {
     uint64_t positions;
     double layer_seconds; /* a step takes so long for each of its layers */
     bool repeats;         /* logits make the text repeat itself (for drafts) */
+    /* What is to be said after what: a sequence that ends as a script begins goes on with it.
+     */
+    const struct fake_script *script;
+    size_t scripts;
 };
 
 struct fake_trunk *fake_trunk_start(const struct fake_trunk_options *o);

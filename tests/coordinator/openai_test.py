@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+from conversation import SCRIPTS
 from served import Served
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -45,7 +46,7 @@ def install(build):
 def main(build, script, *options):
     folder = install(build)
     shutil.copy(os.path.join(HERE, script), folder)
-    with Served(build, stages=2, layer_seconds=0.002, options=options) as s:
+    with Served(build, stages=2, layer_seconds=0.002, options=options, scripts=SCRIPTS) as s:
         subprocess.run(["node", script, s.url], cwd=folder, timeout=200, check=True)
 
 

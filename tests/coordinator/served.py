@@ -35,9 +35,9 @@ def checkpoint(build):
 
 class Served:
     def __init__(self, build, stages=1, layer_seconds=0.0, repeats=False, options=(),
-                 folder=None):
+                 folder=None, scripts=None):
         self.build, self.stages, self.options = build, stages, list(options)
-        self.layer_seconds, self.repeats = layer_seconds, repeats
+        self.layer_seconds, self.repeats, self.scripts = layer_seconds, repeats, scripts
         self.checkpoint = folder or checkpoint(build)
         self.folder = tempfile.mkdtemp(prefix="kapok-coordinator-")
         self.secret = os.path.join(self.folder, "secret")
@@ -60,12 +60,21 @@ class Served:
         with open(os.path.join(self.folder, name), errors="replace") as f:
             return f.read()
 
+    def script_file(self):
+        """What the fake trunk is to say after what; see fake_trunk_main.c."""
+        if not self.scripts:
+            return []
+        path = os.path.join(self.folder, "scripts")
+        with open(path, "w") as f:
+            f.writelines(line + "\n" for line in self.scripts)
+        return [path]
+
     def start_trunk(self, i, address="tcp://127.0.0.1:0"):
         layers = "%d-%d" % (LAYERS * i // self.stages, LAYERS * (i + 1) // self.stages)
         return self.spawn("trunk%d" % i, [
             os.path.join(self.build, "tests", "coordinator", "fake_trunk"), self.checkpoint,
             self.secret, address, layers, str(self.layer_seconds)] +
-            (["repeats"] if self.repeats else []))
+            (["repeats"] if self.repeats else []) + self.script_file())
 
     def restart_trunk(self, i):
         self.trunks[i].kill()
