@@ -1,5 +1,5 @@
 /*
- * kapok run: continues a prompt. Text (or token ids, when the model has no tokenizer) goes to
+ * kapok run: continues a prompt. Text (or token ids, for a prompt of token ids) goes to
  * stdout as it comes; a live line and the figures go to stderr when that is a terminal. Ctrl-C
  * ends the request, which cancels the generation.
  */

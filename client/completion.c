@@ -18,7 +18,7 @@ static void add_text(struct completion *c, const char *text)
     memcpy(grown + c->text_bytes, text, length + 1);
     c->text = grown;
     c->text_bytes += length;
-    if (!c->quiet) {
+    if (!c->quiet && !c->show_ids) {
         fputs(text, stdout);
         fflush(stdout);
     }

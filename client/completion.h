@@ -14,7 +14,7 @@
 
 struct completion {
     bool quiet;                  /* text is not written to stdout as it comes */
-    bool show_ids;               /* without text, token ids are written instead */
+    bool show_ids;               /* token ids are written instead of text */
     bool progress;               /* a live line on stderr */
     bool (*stop)(void *context); /* see fetch.h */
     /* The result: */
