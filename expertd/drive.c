@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "expertd/trial.h"
+
 #define NAP        0.0002 /* seconds */
 #define REREADS    1      /* of a tile with a wrong checksum */
 #define AHEAD_ROOM 4096   /* experts; older hints than that are stale */
@@ -305,13 +307,15 @@ static void submit(struct drive *d, struct cache_entry *e)
         r->disk.length = plan.read[i].length;
         r->disk.buffer = e->bytes + plan.read[i].at;
         r->disk.owner = e;
+        d->bytes_flying += r->disk.length;
         disk_submit(d->disk, &r->disk);
     }
 }
 
 static bool may_submit(const struct drive *d)
 {
-    return disk_pending(d->disk) < DRIVE_DEPTH && d->reads_idle >= d->source->reads_most;
+    return d->bytes_flying < d->bytes_wanted + d->source->slot_bytes &&
+           disk_pending(d->disk) < DRIVE_DEPTH && d->reads_idle >= d->source->reads_most;
 }
 
 /* Gives demands their slots, in order, as far as slots and depth go. */
@@ -381,6 +385,7 @@ static void reaped(struct drive *d, struct disk_read *disk)
 {
     struct drive_read *r = (struct drive_read *)disk;
     struct cache_entry *e = disk->owner;
+    d->bytes_flying -= disk->length;
     tally_add(d->tally, TALLY_READS, 1);
     tally_add(d->tally, TALLY_BYTES_READ, disk->fetched);
     tally_time(d->tally, TALLY_READ, disk->ended - disk->started);
@@ -406,10 +411,30 @@ static void take_mail(struct drive *d, double wait)
         take_note(d, note);
 }
 
+static bool has_mail(void *context)
+{
+    struct drive *d = context;
+    return queue_count(&d->mail) > 0;
+}
+
+/* Slots lie one after the other, so the first of them are the room for it. */
+static void measure(struct drive *d)
+{
+    struct trial t = {.disk = d->disk,
+                      .source = d->source,
+                      .room = d->cache.entry[0].bytes,
+                      .wanted = has_mail,
+                      .context = d};
+    bool room = d->cache.slots * d->cache.slot_bytes >= TRIAL_ROOM;
+    d->bytes_wanted = room ? trial(&t) : TRIAL_UNDER;
+    tally_add(d->tally, TALLY_BYTES_AHEAD, d->bytes_wanted);
+}
+
 /* When nothing is under way after all that can be started has been, only mail changes that. */
 static void run(void *context)
 {
     struct drive *d = context;
+    measure(d);
     while (!d->stopping) {
         start_demands(d);
         start_ahead(d);

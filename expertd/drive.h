@@ -20,7 +20,7 @@
 #include "expertd/job.h"
 #include "expertd/source.h"
 
-#define DRIVE_DEPTH 32 /* reads in the kernel at once */
+#define DRIVE_DEPTH 64 /* reads in the kernel at most */
 #define DRIVE_HINTS 16 /* hints under way; more are dropped, they are only hints */
 
 struct drive_read {
@@ -51,9 +51,10 @@ struct drive {
     struct cache cache;
     struct drive_read *read, *idle; /* all of them; idle ones by `next` */
     size_t reads_idle;
-    struct want *first, *last; /* demands without an entry */
-    unsigned demand;           /* entries being read that somebody waits for */
-    struct drive_ahead {       /* a ring of experts to read ahead */
+    size_t bytes_wanted, bytes_flying; /* to be under way (trial.h); that are */
+    struct want *first, *last;         /* demands without an entry */
+    unsigned demand;                   /* entries being read that somebody waits for */
+    struct drive_ahead {               /* a ring of experts to read ahead */
         uint32_t layer, expert;
     } * ahead;
     size_t ahead_head, ahead_count, ahead_room;

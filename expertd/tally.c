@@ -16,6 +16,7 @@ const char *tally_count_name(enum tally_count c)
         [TALLY_TILES_BAD] = "tiles_bad",
         [TALLY_AHEAD_READ] = "experts_read_ahead",
         [TALLY_AHEAD_USED] = "experts_read_ahead_used",
+        [TALLY_BYTES_AHEAD] = "disk_bytes_under_way",
     };
     return name[c];
 }

@@ -18,9 +18,10 @@ enum tally_count {
     TALLY_TILES_READ,
     TALLY_TILES_HIT,
     TALLY_TILES_COMPUTED,
-    TALLY_TILES_BAD,  /* read with a wrong checksum */
-    TALLY_AHEAD_READ, /* experts read because of a Hint */
-    TALLY_AHEAD_USED, /* of those, wanted before they were displaced */
+    TALLY_TILES_BAD,   /* read with a wrong checksum */
+    TALLY_AHEAD_READ,  /* experts read because of a Hint */
+    TALLY_AHEAD_USED,  /* of those, wanted before they were displaced */
+    TALLY_BYTES_AHEAD, /* kept under way on the disks, as measured at start */
     TALLY_COUNTS
 };
 
