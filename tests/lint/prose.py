@@ -71,4 +71,13 @@ def spaces(tree):
             yield "%s: does not end with one newline" % name
 
 
-LINTS = {"openings": openings, "words": words, "sleeping": sleeping, "spaces": spaces}
+def links(tree):
+    """What a page links to within the tree is there."""
+    for name in tree.ending(".md"):
+        for number, line in enumerate(tree.lines(name), 1):
+            for target in re.findall(r"\]\((?!\w+:)([^)#\s]+)", line):
+                if not os.path.exists(tree.path(os.path.join(os.path.dirname(name), target))):
+                    yield "%s:%d: %s is not there" % (name, number, target)
+
+
+LINTS = {"links": links, "openings": openings, "words": words, "sleeping": sleeping, "spaces": spaces}

@@ -106,6 +106,7 @@ BAD = {
         ("tests/a.py", "def a(b, c, d, e, f, g, h):\n    pass\n", "7 parameters"),
         ("tests/a.py", "def a():\n" + "    b = 1\n" * 60, "61 lines"),
     ],
+    "links": [("docs/a.md", "See [b](b.md#c) and [c](https://c).\n", "b.md is not there")],
     "openings": [
         ("base/a.c", "#include <stdio.h>\n", "does not open"), ("tests/a.py", "import os\n", "open"),
         ("deploy/a.sh", "#!/bin/sh\nset -e\n", "does not open"),
