@@ -4,6 +4,8 @@
 
 #include "kernels/kernels.h"
 
+extern const struct kernels table_c, table_avx2, table_avx512; /* each in its file */
+
 /* product_c.c */
 void product_c_lane_order(float *out, const float *x, size_t n);
 void product_c_bf16(const struct product *p);
@@ -11,15 +13,17 @@ int product_c_mxfp4(const struct product *p);
 void product_c_f32(const struct product *p);
 void product_c_pack12(const struct product *p);
 
-/* product_avx2.c */
-void product_avx2_bf16(const struct product *p);
-int product_avx2_mxfp4(const struct product *p);
-void product_avx2_f32(const struct product *p);
+/* dense_avx2.c, mxfp4_avx2.c */
+void dense_avx2_bf16(const struct product *p);
+void dense_avx2_f32(const struct product *p);
+void dense_avx2_pack12(const struct product *p);
+int mxfp4_avx2_product(const struct product *p);
 
-/* product_avx512.c */
-void product_avx512_bf16(const struct product *p);
-int product_avx512_mxfp4(const struct product *p);
-void product_avx512_f32(const struct product *p);
+/* dense_avx512.c, mxfp4_avx512.c */
+void dense_avx512_bf16(const struct product *p);
+void dense_avx512_f32(const struct product *p);
+void dense_avx512_pack12(const struct product *p);
+int mxfp4_avx512_product(const struct product *p);
 
 /* combine_c.c */
 void combine_c_bf16(const struct combination *c);

@@ -22,9 +22,10 @@ SPOKEN_TO_IN = {
     r"pcre2\.h": r"coordinator/text/\w+\.c",
     r"libconfig\.h": r"base/options_file\.c",
     r"argp\.h": r"base/options_line\.c",
-    r"sleef\.h": r"kernels/\w+\.[ch]",
+    r"sleef\.h": r"kernels/\w+\.[ch]|tests/kernels/emulate_avx512\.h",
     r"protobuf-c/.*": r"proto/\w+\.[ch]",
-    r"\w*intrin\.h|arm_neon\.h|cpuid\.h": r"kernels/\w+_(avx2|avx512|neon)\.c|kernels/cpu\.c",
+    r"\w*intrin\.h|arm_neon\.h|cpuid\.h":
+        r"kernels/\w+_(avx2|avx512|neon)\.[ch]|tests/kernels/emulate_avx512\.h",
 }
 ONE_FILE = (r"curl/.*", r"pcre2\.h", r"omp\.h")
 

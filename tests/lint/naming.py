@@ -18,7 +18,8 @@ PREFIXES = {
     "proto/link.h": ["links"],  # the set of a process's links, opened and waited for together
     "proto/link.c": ["links"],
     # one line for every version of every kernel, each defined in the file of its prefix
-    "kernels/variants.h": ["product", "combine", "norm", "activation", "kda", "fixed"],
+    "kernels/variants.h": ["product", "combine", "norm", "activation", "kda", "fixed", "table",
+                           "dense", "mxfp4"],
 }
 
 

@@ -1,0 +1,31 @@
+/* The kernels for AVX2 and FMA: what is written in vectors, built for eight lanes, and the
+ * products of this instruction set's own. */
+#include "kernels/activation_vector.h"
+#include "kernels/combine_vector.h"
+#include "kernels/fixed_vector.h"
+#include "kernels/kda_vector.h"
+#include "kernels/norm_vector.h"
+#include "kernels/variants.h"
+
+const struct kernels table_avx2 = {
+    .name = "avx2",
+    .lane_order = product_c_lane_order,
+    .bf16_product = dense_avx2_bf16,
+    .mxfp4_product = mxfp4_avx2_product,
+    .f32_product = dense_avx2_f32,
+    .pack12_product = dense_avx2_pack12,
+    .bf16_combine = combine_vector_bf16,
+    .f32_combine = combine_vector_f32,
+    .rms_norm = norm_vector_rms,
+    .l2_norm = norm_vector_l2,
+    .attention_residual = norm_vector_attention_residual,
+    .softmax = activation_vector_softmax,
+    .sigmoid = activation_vector_sigmoid,
+    .situ_glu = activation_vector_situ_glu,
+    .gate = activation_vector_gate,
+    .short_conv = activation_vector_short_conv,
+    .kda_decay = activation_vector_kda_decay,
+    .kda_step = kda_vector_step,
+    .accumulate = fixed_vector_accumulate,
+    .settle = fixed_c_settle,
+};
