@@ -35,6 +35,7 @@ static inline struct tile tile_at(const struct product *p, size_t row, size_t ro
 VECTOR_INLINE void mxfp4_avx2_add(vector sum[PAIR_PARTS], const struct pair_group *w,
                                   const float *x)
 {
+    __asm__("" : "+r"(x)); /* kept for the next pair, the loaded x would push sums to memory */
 #pragma GCC unroll 4
     for (int q = 0; q < PAIR_PARTS; q++) {
         sum[q] = _mm256_fmadd_ps(w->even[q], pair_avx2_both(x + 4 * q), sum[q]);
