@@ -3,7 +3,7 @@
  * says how near it comes to what the disk gives for reads of the same size in the same run.
  *
  *     bench_expertd --checkpoint DIR [--bands 0-5] [--memory 1G] [--tokens 8] [--rows 1]
- *                   [--trace FILE]
+ *                   [--region PATH] [--trace FILE]
  *
  * Routing is random, or a trace of "layer expert" lines (layers and experts are taken modulo
  * what the checkpoint has). The raw reader is base/disk.h with nothing around it. CPU is that
@@ -27,7 +27,7 @@
 struct bench {
     struct serving_options serving;
     uint64_t tokens, rows;
-    const char *trace;
+    const char *folder, *region, *trace;
     /* its own: */
     struct checkpoint checkpoint;
     struct memory memory;
@@ -58,8 +58,16 @@ static void open_source(struct bench *b)
     struct problems p;
     problems_init(&p);
     memory_init(&b->memory, 0);
-    if (checkpoint_open(&b->checkpoint, b->serving.checkpoint, &p) ||
-        tile_set_parse(&b->tiles, &b->checkpoint.shape, b->serving.layers, b->serving.experts,
+    if (checkpoint_open(&b->checkpoint, b->folder, &p))
+        die(&p);
+    if (b->region) {
+        if (source_packed_open(&b->source, b->region, &b->checkpoint.shape,
+                               (bool[]){b->serving.buffered, false}, &b->memory, &p))
+            die(&p);
+        b->tiles = b->source.tiles;
+        return;
+    }
+    if (tile_set_parse(&b->tiles, &b->checkpoint.shape, b->serving.layers, b->serving.experts,
                        b->serving.bands, &p) ||
         source_inplace_open(&b->source, &b->checkpoint, &b->tiles,
                             (bool[]){b->serving.buffered, false}, &b->memory, &p))
@@ -290,7 +298,7 @@ static void run(struct bench *b)
     if (memory_take(&b->memory, "raw", 17 * b->source.slot_bytes, &slots) ||
         secret_make(b->secret, &p) || serving_open(&s, &b->serving, &p) || serving_start(s, &p))
         die(&p);
-    asker_open(&b->asker, b->serving.checkpoint, b->secret, serving_address(s));
+    asker_open(&b->asker, b->folder, b->secret, serving_address(s));
     run_raw(b, slots);
     run_server(b);
     run_raw(b, slots);
@@ -307,7 +315,8 @@ int main(int argc, char **argv)
 {
     struct bench b = {.serving = {.requests = 2}};
     const struct option table[] = {
-        {"checkpoint", OPTION_TEXT, &b.serving.checkpoint, NULL, "DIR", "what to serve"},
+        {"checkpoint", OPTION_TEXT, &b.folder, NULL, "DIR", "what to serve, in place"},
+        {"region", OPTION_TEXT, &b.region, NULL, "PATH", "of it, served instead"},
         {"layers", OPTION_TEXT, &b.serving.layers, NULL, "LIST", "of it; a single range"},
         {"bands", OPTION_TEXT, &b.serving.bands, NULL, "LIST", "of it"},
         {"memory", OPTION_SIZE, &b.serving.memory, "1G", "BYTES", "of the server", 1},
@@ -321,10 +330,13 @@ int main(int argc, char **argv)
                                             table, sizeof table / sizeof *table};
     struct options options;
     options_parse(&program, argc, argv, &options);
-    if (!b.serving.checkpoint) {
+    if (!b.folder) {
         fprintf(stderr, "--checkpoint is missing\n");
         return 2;
     }
+    b.serving.checkpoint = b.region ? NULL : b.folder;
+    b.serving.region = &b.region;
+    b.serving.regions = b.region ? 1 : 0;
     b.serving.rows = b.rows > 256 ? b.rows : 256;
     run(&b);
     options_release(&options);
