@@ -4,7 +4,9 @@
 
 #include "trunk/parallel.h"
 
-#define PIECE 1024 /* a multiple of KERNELS_GROUP */
+#define PIECE 1024  /* a multiple of KERNELS_GROUP */
+#define LIGHT 32768 /* numbers to copy or add, below which one thread is as fast as all */
+#define HEAVY 2048  /* the same for exponentials */
 
 struct rowwise_work {
     const struct pass *pass;
@@ -12,6 +14,12 @@ struct rowwise_work {
     const float *x;
     size_t n, pieces;
 };
+
+/* Threads for so many numbers. */
+static unsigned threads_for(const struct pass *p, size_t numbers, size_t alone)
+{
+    return numbers < alone ? 1 : p->threads;
+}
 
 /* Piece i of all: its row, its first number, how many. */
 struct piece {
@@ -25,13 +33,14 @@ static struct piece piece_of(const struct rowwise_work *w, size_t i)
     return (struct piece){i / w->pieces, from, count};
 }
 
-static void over_pieces(struct rowwise_work w, size_t rows, parallel_work *work)
+static void over_pieces(struct rowwise_work w, size_t rows, size_t alone, parallel_work *work)
 {
     if (w.pass->error)
         return;
     w.pieces = (w.n + PIECE - 1) / PIECE;
     size_t items = rows * w.pieces;
-    parallel_run(w.pass->threads, items, parallel_grain(w.pass->threads, items, 1), work, &w);
+    unsigned threads = threads_for(w.pass, rows * w.n, alone);
+    parallel_run(threads, items, parallel_grain(threads, items, 1), work, &w);
 }
 
 static void lane_pieces(void *context, struct parallel_range range)
@@ -47,7 +56,7 @@ static void lane_pieces(void *context, struct parallel_range range)
 
 void rowwise_lane(struct pass *p, float *out, const float *x, size_t rows, size_t n)
 {
-    over_pieces((struct rowwise_work){p, out, x, n, 0}, rows, lane_pieces);
+    over_pieces((struct rowwise_work){p, out, x, n, 0}, rows, LIGHT, lane_pieces);
 }
 
 static void norm_rows(void *context, struct parallel_range range)
@@ -62,7 +71,7 @@ void rowwise_norm(struct pass *p, float *x, const float *gain, size_t rows, size
 {
     struct rowwise_work w = {p, x, gain, n, 0};
     if (!p->error)
-        parallel_run(p->threads, rows, 1, norm_rows, &w);
+        parallel_run(threads_for(p, rows * n, LIGHT), rows, 1, norm_rows, &w);
 }
 
 static void add_pieces(void *context, struct parallel_range range)
@@ -78,7 +87,7 @@ static void add_pieces(void *context, struct parallel_range range)
 
 void rowwise_add(struct pass *p, float *y, const float *x, size_t rows, size_t n)
 {
-    over_pieces((struct rowwise_work){p, y, x, n, 0}, rows, add_pieces);
+    over_pieces((struct rowwise_work){p, y, x, n, 0}, rows, LIGHT, add_pieces);
 }
 
 static void situ_pieces(void *context, struct parallel_range range)
@@ -94,7 +103,7 @@ static void situ_pieces(void *context, struct parallel_range range)
 
 void rowwise_situ(struct pass *p, float *gate, const float *up, size_t rows, size_t n)
 {
-    over_pieces((struct rowwise_work){p, gate, up, n, 0}, rows, situ_pieces);
+    over_pieces((struct rowwise_work){p, gate, up, n, 0}, rows, HEAVY, situ_pieces);
 }
 
 static void gate_pieces(void *context, struct parallel_range range)
@@ -109,5 +118,5 @@ static void gate_pieces(void *context, struct parallel_range range)
 
 void rowwise_gate(struct pass *p, float *y, const float *gate, size_t rows, size_t n)
 {
-    over_pieces((struct rowwise_work){p, y, gate, n, 0}, rows, gate_pieces);
+    over_pieces((struct rowwise_work){p, y, gate, n, 0}, rows, HEAVY, gate_pieces);
 }

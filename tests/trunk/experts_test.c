@@ -145,6 +145,23 @@ static void sleep_a_little(double seconds)
               NULL);
 }
 
+/* Replicas too: the tiles are covered before all of them have answered. */
+static void await_all(struct asker *a)
+{
+    struct coverage_summary s;
+    for (size_t up = 0, tries = 0; up < a->fakes && tries < 3000; tries++) {
+        coverage_look(&a->coverage, &s);
+        up = 0;
+        for (size_t i = 0; i < a->fakes; i++) {
+            struct coverage_peer peer;
+            coverage_peer(&a->coverage, i, &peer);
+            up += peer.up;
+        }
+        sleep_a_little(0.01);
+    }
+    assert_int_equal(experts_await(a->experts), 0);
+}
+
 /* ---- tests ------------------------------------------------------------------------------- */
 
 static void every_tile_is_summed_once(void **state)
@@ -158,7 +175,7 @@ static void every_tile_is_summed_once(void **state)
     } layout[] = {{one, 1}, {split, 2}, {uneven, 3}, {overlapping, 3}};
     for (size_t i = 0; i < 4; i++) {
         struct asker *a = asker_open(layout[i].bands, layout[i].fakes, 60);
-        assert_int_equal(experts_await(a->experts), 0);
+        await_all(a);
         for (int again = 0; again < 3; again++)
             assert_layer(a);
         for (size_t j = 0; j < layout[i].fakes; j++)
@@ -227,6 +244,16 @@ static void a_replica_takes_over(void **state)
         sleep_a_little(0.01);
     fake_stop(&a->fake[0]);
     assert_finish(a);
+    asker_close(a);
+}
+
+static void a_replica_takes_over_from_one_that_hangs(void **state)
+{
+    static const char *const twice[] = {NULL, NULL};
+    struct asker *a = asker_open(twice, 2, 60);
+    await_all(a);
+    a->fake[1].deaf = true;
+    assert_layer(a); /* after LINK_SILENCE, long before the deadline */
     asker_close(a);
 }
 
@@ -314,6 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rows_are_cut_to_what_peers_take),
         cmocka_unit_test(a_peer_that_restarts_is_asked_again),
         cmocka_unit_test(a_replica_takes_over),
+        cmocka_unit_test(a_replica_takes_over_from_one_that_hangs),
         cmocka_unit_test(past_the_deadline_it_is_asked_again),
         cmocka_unit_test(errors_of_the_model_end_the_layer),
         cmocka_unit_test(what_is_not_wanted_ends_at_once),

@@ -100,6 +100,8 @@ static void run(void *context)
     void *item;
     while (!queue_take(&f->incoming, -1, &item)) {
         struct link_request *q = item;
+        if (f->deaf)
+            continue;
         if (q->msg.request->body_case == KAPOK__REQUEST__BODY_HELLO) {
             answer_hello(f, q);
         } else if (q->msg.request->body_case == KAPOK__REQUEST__BODY_HINT) {
@@ -118,7 +120,7 @@ void fake_start(struct fake *f, const struct checkpoint *c, const char *bands)
     f->checkpoint = c;
     f->rows_most = f->rows_most ? f->rows_most : 64;
     f->error = 0;
-    f->mute = false;
+    f->mute = f->deaf = false;
     f->helds = 0;
     assert_int_equal(tile_set_parse(&f->tiles, &c->shape, NULL, NULL, bands, &p), 0);
     assert_int_equal(queue_open(&f->incoming, 64), 0);

@@ -23,6 +23,7 @@ struct fake {
     struct thread thread;
     uint32_t rows_most; /* it takes */
     _Atomic int error;  /* that every Compute is answered with, when not 0 */
+    atomic_bool deaf;   /* nothing is answered, as if it hung */
     atomic_bool mute;   /* Computes are swallowed, Hellos answered */
     _Atomic unsigned computes, hints, rows_seen; /* rows_seen: most rows of one Compute */
     struct link_request *held[64];

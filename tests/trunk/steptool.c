@@ -211,6 +211,7 @@ int main(int argc, char **argv)
     read_ids(&tool);
     connect_stages(&tool, &problems);
     await_stages(&tool);
+    tool.number = (uint64_t)(thread_now() * 1e6); /* never one that was used before */
     open_sequence(&tool);
     run_all(&tool);
     for (size_t i = 0; i < stages.count; i++)
