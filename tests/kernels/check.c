@@ -10,6 +10,11 @@
 
 #define FAILURES_SHOWN 20
 
+bool check_turn(struct check *c)
+{
+    return c->shapes++ % c->every == 0;
+}
+
 /* splitmix64: the same inputs in every run */
 uint64_t check_random(struct check *c)
 {
@@ -42,6 +47,13 @@ float check_value(struct check *c, enum check_fill fill)
     }
 }
 
+static size_t slack;
+
+void check_slack(size_t bytes)
+{
+    slack = bytes;
+}
+
 static size_t whole_pages(size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -50,19 +62,19 @@ static size_t whole_pages(size_t bytes)
 
 void *check_take(size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = whole_pages(bytes);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = whole_pages(bytes + slack);
     uint8_t *area = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED || mprotect(area + all - page, page, PROT_NONE)) {
         perror("kernelcheck: memory");
         exit(1);
     }
-    return area + all - page - bytes;
+    return area + all - page - bytes - slack;
 }
 
 void check_give(void *area, size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = whole_pages(bytes);
-    munmap((uint8_t *)area + bytes + page - all, all);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = whole_pages(bytes + slack);
+    munmap((uint8_t *)area + bytes + slack + page - all, all);
 }
 
 void check_fill_floats(struct check *c, float *x, size_t n, enum check_fill fill)

@@ -25,14 +25,20 @@ enum check_fill {
 struct check {
     const struct kernels *want, *got; /* the definition, the variant */
     uint64_t random;
-    size_t cases, failures;
+    size_t every; /* of the shapes only each so many-th is checked */
+    size_t shapes, cases, failures;
 };
+
+/* Whether the next shape's turn has come. */
+bool check_turn(struct check *c);
 
 uint64_t check_random(struct check *c);
 size_t check_below(struct check *c, size_t end);
 float check_value(struct check *c, enum check_fill fill);
 
-/* An area that ends where a forbidden page begins. */
+/* An area that ends where a forbidden page begins, or so many bytes before: qemu 7.2 reads 16
+ * bytes for the 4 of a scalar multiply-add from memory. */
+void check_slack(size_t bytes);
 void *check_take(size_t bytes);
 void check_give(void *area, size_t bytes);
 /* n floats, filled. */

@@ -77,7 +77,7 @@ void check_combinations(struct check *c)
     for (size_t i = 0; i < LENGTHS; i++)
         for (size_t t = 0; t < sizeof vectors / sizeof *vectors; t++)
             for (size_t fill = 0; fill < CHECK_FILLS; fill++)
-                for (size_t bf16 = 0; bf16 < 2; bf16++)
+                for (size_t bf16 = 0; bf16 < 2 && check_turn(c); bf16++)
                     check_combination(
                         c, bf16, (size_t[3]){1 + check_below(c, 40), lengths[i], vectors[t]},
                         (enum check_fill)fill);

@@ -10,8 +10,8 @@ import sys
 
 
 def run(cpu):
-    return subprocess.run(["qemu-x86_64", "-cpu", cpu, sys.argv[1]], capture_output=True,
-                          text=True)
+    return subprocess.run(["qemu-x86_64", "-cpu", cpu, sys.argv[1], "--slack", "64",
+                           "--every", "40"], capture_output=True, text=True)
 
 
 def main():

@@ -3,7 +3,7 @@
  * for bit. Built a second time with the AVX-512 files in emulation (meson.build), so that their
  * bits are known on a machine without AVX-512.
  *
- *     kernelcheck
+ *     kernelcheck [--slack BYTES] [--every N]
  *     kernelcheck --bench [--threads N] [--set c|avx2|avx512] [KERNEL]
  */
 #include <getopt.h>
@@ -14,9 +14,9 @@
 #include "tests/kernels/bench.h"
 #include "tests/kernels/check.h"
 
-static size_t check_variant(const struct kernels *got)
+static size_t check_variant(const struct kernels *got, size_t every)
 {
-    struct check c = {.want = &table_c, .got = got, .random = 1};
+    struct check c = {.want = &table_c, .got = got, .random = 1, .every = every};
     check_products(&c);
     check_combinations(&c);
     check_pointwise(&c);
@@ -31,12 +31,12 @@ static size_t check_variant(const struct kernels *got)
 
 int main(void)
 {
-    return check_variant(&table_avx512) != 0;
+    return check_variant(&table_avx512, 1) != 0;
 }
 
 #else
 
-static int check_all(void)
+static int check_all(size_t every)
 {
     static const char *const names[] = {"c", "avx2", "avx512"};
     const char *reason = "";
@@ -44,7 +44,7 @@ static int check_all(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct kernels *k = kernels_best(names[i], &reason);
         if (k)
-            failures += check_variant(k);
+            failures += check_variant(k, every);
         else
             printf("%s: not checked: %s\n", names[i], reason);
     }
@@ -53,26 +53,30 @@ static int check_all(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"bench", no_argument, NULL, 'b'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"set", required_argument, NULL, 's'},
-                                            {0}};
+    static const struct option options[] = {
+        {"bench", no_argument, NULL, 'b'},       {"threads", required_argument, NULL, 't'},
+        {"slack", required_argument, NULL, 'l'}, {"every", required_argument, NULL, 'e'},
+        {"set", required_argument, NULL, 's'},   {0}};
     const char *reason = "", *set = NULL;
     int bench = 0, o;
-    size_t threads = 1;
+    size_t threads = 1, every = 1;
     while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (o == '?')
             return 2;
         bench |= o == 'b';
+        every = o == 'e' ? (size_t)atoi(optarg) : every;
+        if (o == 'l')
+            check_slack((size_t)atoi(optarg));
         set = o == 's' ? optarg : set;
         threads = o == 't' ? (size_t)atoi(optarg) : threads;
     }
     const struct kernels *k = kernels_best(set, &reason);
-    if (!k || threads < 1 || threads > BENCH_THREADS) {
-        fprintf(stderr, "kernelcheck: %s\n", k ? "--threads is 1 to 64" : reason);
+    if (!k || threads < 1 || threads > BENCH_THREADS || every < 1) {
+        fprintf(stderr, "kernelcheck: %s\n",
+                k ? "--threads is 1 to 64, --every at least 1" : reason);
         return 2;
     }
-    return bench ? bench_run(k, threads, argv[optind]) : check_all();
+    return bench ? bench_run(k, threads, argv[optind]) : check_all(every);
 }
 
 #endif
