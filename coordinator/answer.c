@@ -63,6 +63,10 @@ static void overall(const struct answer *a, struct api_error *e)
     for (uint32_t i = 0; i < a->params.choices; i++) {
         if (a->choice[i].end == GENERATION_FAILED)
             api_error_set(e, 500, "", NULL, "%s", a->reason);
+        if (a->choice[i].end == GENERATION_LATE)
+            api_error_set(e, 504, "deadline", "deadline_passed",
+                          "the request's deadline of %g seconds has passed",
+                          a->params.deadline);
         if (a->choice[i].end == GENERATION_CANCELLED)
             api_error_set(e, 503, "", NULL, "the generation was cancelled");
     }
@@ -167,7 +171,7 @@ static bool choice_token(void *owner, uint32_t token, const float *logits, bool 
 
 static void log_end(const struct answer_choice *c, const char *reason)
 {
-    static const char *const names[] = {"stop", "length", "cancelled", "failed"};
+    static const char *const names[] = {"stop", "length", "cancelled", "late", "failed"};
     const struct generation *g = c->generation;
 
     log_info("generation ended id=%s choice=%u end=%s prompt=%u cached=%u generated=%u "
@@ -234,6 +238,8 @@ static int open_choice(struct answer *a, uint32_t index, const struct answer_req
     g->sink = a->params.background ? &choice_sink_recorded : &choice_sink;
     g->owner = c;
     g->arrived = q->http != NULL ? http_arrived(q->http) : thread_now();
+    if (a->params.deadline > 0)
+        g->deadline = g->arrived + a->params.deadline;
     if (q->record != NULL) {
         g->foretold = q->record->foretold[index].token;
         g->foretold_count = q->record->foretold[index].count;

@@ -34,6 +34,7 @@ const char *api_error_type(int status)
     case 500:
     case 502:
     case 503:
+    case 504:
         return "server_error";
     default:
         return "invalid_request_error";

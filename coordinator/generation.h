@@ -19,10 +19,11 @@
 #include "coordinator/sequence.h"
 
 enum generation_end {
-    GENERATION_STOP,      /* the end token, or the sink said so */
-    GENERATION_LENGTH,    /* as many tokens as asked for */
-    GENERATION_CANCELLED, /* nobody wanted it any more */
-    GENERATION_FAILED,    /* see the reason */
+    GENERATION_STOP,   /* the end token, or the sink said so */
+    GENERATION_LENGTH, /* as many tokens as asked for */
+    GENERATION_CANCELLED,
+    /* nobody wanted it any more */ GENERATION_LATE, /* its deadline has passed */
+    GENERATION_FAILED,                               /* see the reason */
 };
 
 struct generation_sink {
@@ -46,6 +47,7 @@ struct generation {
     const struct generation_sink *sink;
     void *owner;
     double arrived;           /* monotonic seconds */
+    double deadline;          /* the same; 0: none */
     const uint32_t *foretold; /* tokens of the answer known already (a resumed generation) */
     size_t foretold_count;
 

@@ -208,6 +208,11 @@ static bool read_bias(void *into, const char *name, const json_t *v, struct api_
     return true;
 }
 
+static bool read_deadline(void *into, const char *name, const json_t *v, struct api_error *e)
+{
+    return field_real(name, v, 0.001, 1e9, &((struct params *)into)->deadline, e);
+}
+
 /* Names who asks, for the asker's own books; nothing here depends on it. */
 static bool read_label(void *into, const char *name, const json_t *v, struct api_error *e)
 {
@@ -241,6 +246,7 @@ const struct field params_fields[] = {
     {"stream", read_stream},
     {"stream_options", read_stream_options},
     {"background", read_background},
+    {"deadline", read_deadline},
     {"user", read_label},
     {"metadata", read_metadata},
     {NULL},

@@ -18,6 +18,7 @@ struct params {
     uint64_t most;     /* max_tokens; 0: not given */
     uint64_t choices;  /* n */
     bool stream, include_usage, background;
+    double deadline; /* seconds from its arrival; 0: none */
     bool seeded;
     struct sampler_params sampling;
     struct sampler_bias bias[SAMPLER_BIASES];

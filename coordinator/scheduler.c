@@ -36,9 +36,20 @@ void scheduler_list_remove(struct scheduler_list *l, struct generation *g)
     l->count--;
 }
 
+static bool is_late(const struct generation *g)
+{
+    return g->deadline != 0 && thread_now() > g->deadline;
+}
+
 static bool is_wanted(const struct generation *g)
 {
-    return g->sink->wanted(g->owner);
+    return !is_late(g) && g->sink->wanted(g->owner);
+}
+
+/* How one that is not wanted ends. */
+static enum generation_end unwanted_end(const struct generation *g)
+{
+    return is_late(g) && g->sink->wanted(g->owner) ? GENERATION_LATE : GENERATION_CANCELLED;
 }
 
 /* The hub asks: is it worth waiting on? */
@@ -77,7 +88,7 @@ static void count_end(struct scheduler *s, enum generation_end end)
 {
     pthread_mutex_lock(&s->lock);
     s->held--;
-    if (end == GENERATION_CANCELLED)
+    if (end == GENERATION_CANCELLED || end == GENERATION_LATE)
         s->status.cancelled++;
     else if (end == GENERATION_FAILED)
         s->status.failed++;
@@ -113,7 +124,7 @@ static void drop_unwanted(struct scheduler *s)
     for (g = s->running.first; g != NULL; g = next) {
         next = g->next;
         if (all || !is_wanted(g))
-            scheduler_finish(s, g, GENERATION_CANCELLED, NULL);
+            scheduler_finish(s, g, unwanted_end(g), NULL);
     }
     pthread_mutex_lock(&s->lock);
     for (g = s->waiting.first; g != NULL; g = next) {
@@ -126,7 +137,7 @@ static void drop_unwanted(struct scheduler *s)
     pthread_mutex_unlock(&s->lock);
     for (g = dropped.first; g != NULL; g = next) {
         next = g->next;
-        scheduler_end(s, g, GENERATION_CANCELLED, NULL);
+        scheduler_end(s, g, unwanted_end(g), NULL);
     }
 }
 

@@ -231,6 +231,23 @@ def gone(build):
         assert s.status()["hub"]["cancelled"] >= 1
 
 
+def deadlines(build):
+    """A request that may take no longer ends by itself, running or waiting."""
+    with Served(build, layer_seconds=0.05, options=["--requests", "4"]) as s:
+        for stream in (False, True):
+            started = time.monotonic()
+            status, answer, _ = s.post("/v1/completions", {
+                "model": "kimi-k3", "prompt": PROMPT, "max_tokens": 1000, "deadline": 1.0,
+                "stream": stream})
+            took = time.monotonic() - started
+            assert 0.9 < took < 4, took
+            if stream:
+                assert "deadline_passed" in answer and "[DONE]" in answer
+            else:
+                assert status == 504 and answer["error"]["code"] == "deadline_passed", answer
+        s.wait_idle()
+
+
 def queue_full(build):
     with Served(build, layer_seconds=0.05, options=["--requests", "2"]) as s:
         threads = [threading.Thread(target=s.complete, args=(PROMPT, 10)) for _ in range(2)]
@@ -353,6 +370,7 @@ def main(build):
     drafts(build)
     crowded(build)
     gone(build)
+    deadlines(build)
     queue_full(build)
     keys(build)
     comments(build)

@@ -46,8 +46,8 @@ def install(build):
 def main(build, script, *options):
     folder = install(build)
     shutil.copy(os.path.join(HERE, script), folder)
-    with Served(build, stages=2, layer_seconds=0.002, options=options, scripts=SCRIPTS) as s:
-        subprocess.run(["node", script, s.url], cwd=folder, timeout=200, check=True)
+    with Served(build, stages=2, layer_seconds=0.0005, options=options, scripts=SCRIPTS) as s:
+        subprocess.run(["node", script, s.url], cwd=folder, timeout=450, check=True)
 
 
 if __name__ == "__main__":
