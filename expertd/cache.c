@@ -151,7 +151,7 @@ static struct cache_entry *victim(struct cache *c)
 
 /* ---- entries --------------------------------------------------------------------------- */
 
-/* Out of the table; from now on the slot is nobody's, though pinned perhaps. */
+/* Out of the table. Who has it pinned still computes from it: what it holds stays said. */
 static void forget(struct cache *c, struct cache_entry *e)
 {
     struct cache_entry **at = head_of(c, e->layer, e->expert);
@@ -159,7 +159,6 @@ static void forget(struct cache *c, struct cache_entry *e)
         at = &(*at)->chain;
     *at = e->chain;
     list_remove(list_of(c, e->layer), e);
-    e->bands = 0;
     e->state = CACHE_FREE;
 }
 

@@ -172,6 +172,37 @@ static void any_bit_of_a_shard_is_found(void **state)
     unlink(path);
 }
 
+/* Several requests hold the slot of a bad tile while it is forgotten. */
+static void a_bad_tile_fails_all_who_want_it(void **state)
+{
+    enum { CALLS = 24 };
+    static struct asker_call call[CALLS];
+    struct fixture_question q;
+    char path[160];
+    uint64_t at;
+    fixture_pack(&fixture, REGION_SUMS, NULL, NULL, NULL);
+    fixture_locate(&fixture, 1, 6, path, &at);
+    fixture_flip(path, at * 8 + 777);
+    open_server(NULL, 0);
+    fixture_ask_random(&q, 1, 1, (uint32_t[]){6, 7}, 61);
+    for (int i = 0; i < CALLS; i++)
+        fixture_call_start(&call[i], &asker, &q);
+    for (int i = 0; i < CALLS; i++) {
+        void *done;
+        assert_int_equal(queue_take(&asker.done, 60, &done), 0);
+    }
+    for (int i = 0; i < CALLS; i++) {
+        assert_int_equal(call[i].call.error, -EIO);
+        asker_call_close(&call[i]);
+    }
+    fixture_question_free(&q);
+    check(1, (uint32_t[]){0, 6}, 0xfff, 62);
+    close_server();
+    fixture_flip(path, at * 8 + 777);
+    path_of(path, REGION_SUMS);
+    unlink(path);
+}
+
 /* ---- refusals at start ----------------------------------------------------------------- */
 
 static void refused(const struct serving_options *o, const char *a, const char *b)
@@ -243,6 +274,7 @@ int main(void)
         cmocka_unit_test(regions_give_the_same_bits),
         cmocka_unit_test(any_bit_of_a_region_is_found),
         cmocka_unit_test(any_bit_of_a_shard_is_found),
+        cmocka_unit_test(a_bad_tile_fails_all_who_want_it),
         cmocka_unit_test(bad_regions_are_refused),
         cmocka_unit_test(sums_of_another_checkpoint_are_refused),
     };
