@@ -11,26 +11,16 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATIENCE = 60  # seconds anything may take; sanitizers are slow
 LAYERS = 9
 
 
 def checkpoint(build):
-    """A tiny checkpoint with a tokenizer, made once per build folder."""
-    folder = os.path.join(build, "tests", "coordinator", "lettered")
-    if not os.path.exists(os.path.join(folder, "complete")):
-        maker = os.path.join(ROOT, "tests", "tools", "make_checkpoint.py")
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, maker, folder, "--shape", "tiny", "--seed", "1",
-                        "--vocabulary"],
-                       check=True, stderr=subprocess.DEVNULL)
-        open(os.path.join(folder, "complete"), "w").close()
-    return folder
+    """The tiny checkpoint with a tokenizer that the build makes for all tests."""
+    return os.path.join(build, "tests", "tiny")
 
 
 class Served:
