@@ -12,7 +12,7 @@
 
 #include "base/thread.h"
 
-#define MONITOR_WAKE 0.25 /* seconds after which a stop is noticed at the latest */
+#define MONITOR_WAKE 0.1 /* seconds after which a stop is noticed at the latest */
 
 struct monitor {
     struct links *links;

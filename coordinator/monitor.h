@@ -11,7 +11,7 @@
 
 #include "coordinator/hub.h"
 
-#define MONITOR_SECONDS 1.0
+#define MONITOR_SECONDS 0.25 /* a reply is a few kilobytes */
 
 struct monitor;
 
