@@ -30,29 +30,33 @@ VECTOR_INLINE void decode_vector_plain(enum few_form form, float *out, const uin
     }
 }
 
-VECTOR_INLINE void decode_vector_fetch(const uint8_t *at, const size_t bytes)
+VECTOR_INLINE void decode_vector_fetch(const uint8_t *at, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(at + i);
 }
 
-VECTOR_INLINE void decode_vector_fetch_bf16(const struct product *p, size_t row, size_t from)
+VECTOR_INLINE void decode_vector_fetch_bf16(const struct product *p, size_t row, size_t from,
+                                            size_t n)
 {
-    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + 2 * from, 2 * PANEL_COLS);
+    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + 2 * from, 2 * n);
 }
 
-VECTOR_INLINE void decode_vector_fetch_f32(const struct product *p, size_t row, size_t from)
+VECTOR_INLINE void decode_vector_fetch_f32(const struct product *p, size_t row, size_t from,
+                                           size_t n)
 {
-    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + 4 * from, 4 * PANEL_COLS);
+    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + 4 * from, 4 * n);
 }
 
-VECTOR_INLINE void decode_vector_fetch_mxfp4(const struct product *p, size_t row, size_t from)
+VECTOR_INLINE void decode_vector_fetch_mxfp4(const struct product *p, size_t row, size_t from,
+                                             size_t n)
 {
-    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + from / 2, PANEL_COLS / 2);
+    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + from / 2, n / 2);
 }
 
 /* The rows of a strip lie together: each asks for its quarter of what they take. */
-VECTOR_INLINE void decode_vector_fetch_pack12(const struct product *p, size_t row, size_t from)
+VECTOR_INLINE void decode_vector_fetch_pack12(const struct product *p, size_t row, size_t from,
+                                              size_t n)
 {
     struct pack12_header h;
     __builtin_memcpy(&h, p->w, sizeof h);
@@ -60,7 +64,7 @@ VECTOR_INLINE void decode_vector_fetch_pack12(const struct product *p, size_t ro
     const size_t strip = h.cols / PACK12_UNIT * unit;
     const uint8_t *at = (const uint8_t *)p->w + PACK12_HEADER + r / PACK12_STRIP * strip +
                         from / PACK12_UNIT * unit;
-    const size_t part = PANEL_COLS / PACK12_UNIT * unit / PACK12_STRIP;
+    const size_t part = n / PACK12_UNIT * unit / PACK12_STRIP;
     decode_vector_fetch(at + r % PACK12_STRIP * part, part);
 }
 
