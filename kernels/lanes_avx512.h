@@ -36,10 +36,7 @@ VECTOR_INLINE struct lanes_pair lanes_f32(const uint8_t *w, const int part)
  * need not be cleared. */
 VECTOR_INLINE struct lanes_pair lanes_mxfp4(const uint8_t *w, uint8_t scale)
 {
-    const __m512 value = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f,
-                                        -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
-    __m512i factor = _mm512_set1_epi32((int)scales_factor[scale]);
-    __m512 table = _mm512_mul_ps(value, _mm512_castsi512_ps(factor)); /* exact */
+    const vector table = vector_load((const float *)scales_value[scale]);
     __m512i byte = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)w));
     return (struct lanes_pair){_mm512_permutexvar_ps(byte, table),
                                _mm512_permutexvar_ps(_mm512_srli_epi32(byte, 4), table)};

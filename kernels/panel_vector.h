@@ -48,7 +48,8 @@ struct panel_place {
     size_t block, strip, from;
 };
 
-/* One register of lanes of PANEL_TALL rows by V vectors, through the columns of the panel. */
+/* One register of lanes of PANEL_TALL rows by V vectors, through the columns of the panel;
+ * `at`: strip, vector, row, lane. */
 VECTOR_INLINE void panel_vector_tile(struct panel *s, const float *x, size_t x_stride,
                                      size_t groups, const size_t at[4], const int V)
 {
@@ -81,12 +82,11 @@ VECTOR_INLINE void panel_vector_tile(struct panel *s, const float *x, size_t x_s
 }
 
 VECTOR_INLINE void panel_vector_tiles(struct panel *s, const float *x, size_t x_stride,
-                                      size_t groups, size_t strip, size_t t, const int V)
+                                      size_t groups, const size_t at[2], const int V)
 {
     for (size_t row = 0; row < PANEL_ROWS; row += PANEL_TALL)
         for (size_t lane = 0; lane < KERNELS_LANES; lane += VECTOR_LANES)
-            panel_vector_tile(s, x + t * x_stride, x_stride, groups,
-                              (size_t[4]){strip, t, row, lane}, V);
+            panel_vector_tile(s, x, x_stride, groups, (size_t[4]){at[0], at[1], row, lane}, V);
 }
 
 /* Asks for one of the pieces of rows that the next block's panels will decode, counted along
@@ -115,12 +115,14 @@ VECTOR_INLINE void panel_vector_batch(struct panel *s, const struct product *p,
         for (; fetched * vectors < (t + PANEL_WIDE) * PANEL_ROWS && fetched < PANEL_ROWS;
              fetched++)
             panel_vector_ask(p, form, at.block, piece + fetched);
+        const float *xs = x + t * p->x_stride;
+        const size_t tile[2] = {at.strip, t};
         if (left >= PANEL_WIDE)
-            panel_vector_tiles(s, x, p->x_stride, groups, at.strip, t, PANEL_WIDE);
+            panel_vector_tiles(s, xs, p->x_stride, groups, tile, PANEL_WIDE);
         else if (left == 2)
-            panel_vector_tiles(s, x, p->x_stride, groups, at.strip, t, 2);
+            panel_vector_tiles(s, xs, p->x_stride, groups, tile, 2);
         else
-            panel_vector_tiles(s, x, p->x_stride, groups, at.strip, t, 1);
+            panel_vector_tiles(s, xs, p->x_stride, groups, tile, 1);
     }
 }
 

@@ -24,7 +24,11 @@
             EIGHT(LOWER, s, 0), EIGHT(LOWER, s, 0)                                             \
         }                                                                                      \
     }
-#define FACTOR(s) ((s) ? (uint32_t)(s) << 23 : (uint32_t)1 << 22)
+#define WORD(e, half) ((uint32_t)BITS(e, half) << 16)
+#define VALUES(s)                                                                              \
+    {                                                                                          \
+        EIGHT(WORD, s, 0), EIGHT(WORD, s, 0x80000000u)                                         \
+    }
 
 #define FOUR(EACH, s)    EACH(s), EACH(s + 1), EACH(s + 2), EACH(s + 3)
 #define SIXTEEN(EACH, s) FOUR(EACH, s), FOUR(EACH, s + 4), FOUR(EACH, s + 8), FOUR(EACH, s + 12)
@@ -33,13 +37,38 @@
 #define ALL(EACH)                                                                              \
     SIXTY_FOUR(EACH, 0), SIXTY_FOUR(EACH, 64), SIXTY_FOUR(EACH, 128), SIXTY_FOUR(EACH, 192)
 
-const uint32_t scales_factor[256] = {ALL(FACTOR)};
+const uint32_t scales_value[256][16] = {ALL(VALUES)};
 const struct scales_bytes scales_table[256] = {ALL(BYTES)};
+
+/* Whether one of eight bytes is 255: one of their complements is 0 and lends from its top bit.
+ */
+static uint64_t eight_bad(const uint8_t *scale)
+{
+    uint64_t v;
+    memcpy(&v, scale, sizeof v);
+    return (~v - 0x0101010101010101u) & v & 0x8080808080808080u;
+}
+
+/* A band's rows of w2 have eight scales each, too few to call for. */
+static bool row_bad(const uint8_t *scale, size_t n)
+{
+    uint64_t bad = 0;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        bad |= eight_bad(scale + i);
+    for (; i < n; i++)
+        bad |= scale[i] == 255;
+    return bad != 0;
+}
 
 bool scales_bad(const struct product *p, size_t row, size_t rows)
 {
-    for (size_t r = row; r < row + rows; r++)
-        if (memchr(p->scale + r * p->scale_stride, 255, p->cols / KERNELS_GROUP))
-            return true;
-    return false;
+    const uint8_t *scale = p->scale + row * p->scale_stride;
+    const size_t n = p->cols / KERNELS_GROUP;
+    if (p->scale_stride == n) /* no gaps: one look at all of them */
+        return memchr(scale, 255, rows * n) != NULL;
+    bool bad = false;
+    for (size_t r = 0; r < rows; r++)
+        bad |= row_bad(scale + r * p->scale_stride, n);
+    return bad;
 }

@@ -8,8 +8,9 @@
 
 struct product;
 
-/* The bits of 2^(s - 127) as fp32. Of 255 nothing is used: such a scale is refused first. */
-extern const uint32_t scales_factor[256];
+/* The sixteen values of a nibble times 2^(s - 127) as fp32, by nibble: exact, infinite beyond
+ * the range. Of 255 nothing is used: such a scale is refused first. */
+extern const uint32_t scales_value[256][16];
 
 /* The sixteen values of a nibble times 2^(s - 127) as bf16, which holds them exactly (infinite
  * beyond its range): their upper bytes and their lower bytes, by nibble. */
