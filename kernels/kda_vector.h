@@ -6,7 +6,8 @@
  * find u, the second to renew the state and to sum what comes out. The decayed state is made
  * again in the second pass instead of being stored in the first: the same product has the same
  * bits, and the state is written once. A stripe of one head stays in the first cache between
- * the passes.
+ * the passes, and the next one, or the first of the next head, which lies behind, is fetched
+ * during the second.
  */
 #ifndef KERNELS_KDA_VECTOR_H
 #define KERNELS_KDA_VECTOR_H
@@ -14,7 +15,7 @@
 #include "kernels/kernels.h"
 #include "kernels/vector.h"
 
-#define KDA_STRIPE 4 /* vectors */
+#define KDA_STRIPE (VECTOR_LANES / 2) /* vectors: two of them in half the registers */
 
 VECTOR_INLINE void kda_vector_stripe(const struct kda_step *s, size_t from, const int V,
                                      size_t some)
@@ -37,10 +38,14 @@ VECTOR_INLINE void kda_vector_stripe(const struct kda_step *s, size_t from, cons
         vector value = some ? vector_load_some(v, some) : vector_load(v);
         u[j] = vector_mul(vector_all(s->beta), vector_sub(value, u[j]));
     }
+    const size_t behind = from + (size_t)V * VECTOR_LANES;
+    const float *next = s->state + (behind < n ? behind : n * n);
     for (size_t i = 0; i < n; i++) {
         const vector alpha = vector_all(s->alpha[i]), k = vector_all(s->k[i]);
         const vector q = vector_all(s->q[i]);
         float *row = s->state + i * n + from;
+        for (int j = 0; j < V; j++)
+            __builtin_prefetch(next + i * n + j * VECTOR_LANES);
         for (int j = 0; j < V; j++) {
             float *at = row + j * VECTOR_LANES;
             vector old = some ? vector_load_some(at, some) : vector_load(at);
