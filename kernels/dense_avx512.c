@@ -1,19 +1,16 @@
-/* bf16, fp32 and 12-bit rows times vectors for AVX-512: up to four vectors in registers, more
+/* bf16, fp32 and 12-bit rows times vectors for AVX-512: several vectors a few at a time, more
  * by a panel. */
 #include "kernels/decode_vector.h"
 #include "kernels/pack12_vector.h"
+#include "kernels/several_vector.h"
 #include "kernels/variants.h"
 
 void dense_avx512_bf16(const struct product *p)
 {
     if (p->vectors == 1)
-        few_vector_rows(p, FEW_FORM_BF16, 8, 1);
-    else if (p->vectors == 2)
-        few_vector_rows(p, FEW_FORM_BF16, 8, 2);
-    else if (p->vectors == 3)
-        few_vector_rows(p, FEW_FORM_BF16, 4, 3);
-    else if (p->vectors == 4)
-        few_vector_rows(p, FEW_FORM_BF16, 4, 4);
+        few_vector_rows(p, FEW_FORM_BF16, 12, 1);
+    else if (p->vectors <= SEVERAL_VECTORS)
+        several_vector(p, FEW_FORM_BF16);
     else
         panel_vector(p, (struct panel_form){decode_vector_bf16, decode_vector_fetch_bf16});
 }
@@ -21,13 +18,9 @@ void dense_avx512_bf16(const struct product *p)
 void dense_avx512_f32(const struct product *p)
 {
     if (p->vectors == 1)
-        few_vector_rows(p, FEW_FORM_F32, 8, 1);
-    else if (p->vectors == 2)
-        few_vector_rows(p, FEW_FORM_F32, 8, 2);
-    else if (p->vectors == 3)
-        few_vector_rows(p, FEW_FORM_F32, 4, 3);
-    else if (p->vectors == 4)
-        few_vector_rows(p, FEW_FORM_F32, 4, 4);
+        few_vector_rows(p, FEW_FORM_F32, 12, 1);
+    else if (p->vectors <= SEVERAL_VECTORS)
+        several_vector(p, FEW_FORM_F32);
     else
         panel_vector(p, (struct panel_form){decode_vector_f32, decode_vector_fetch_f32});
 }

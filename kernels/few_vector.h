@@ -12,8 +12,8 @@
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
 
-#define FEW_ROWS    8
-#define FEW_VECTORS 4
+#define FEW_ROWS    12
+#define FEW_VECTORS 8
 
 enum few_form {
     FEW_FORM_BF16,
@@ -68,9 +68,9 @@ VECTOR_INLINE void few_vector_end(float *y, size_t y_stride,
                                   vector sum[FEW_ROWS][FEW_VECTORS][LANES_PARTS], const int R,
                                   const int V)
 {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < V; v++)
-#pragma GCC unroll 2
+#pragma GCC unroll 3
         for (int r = 0; r < R; r += 4) {
             vector lane[4][LANES_PARTS];
             float four[4];
@@ -93,17 +93,17 @@ VECTOR_INLINE void few_vector_step(vector sum[FEW_ROWS][FEW_VECTORS][LANES_PARTS
 #pragma GCC unroll 2
     for (int j = 0; j < LANES_PARTS; j++) {
         vector even[FEW_VECTORS], odd[FEW_VECTORS];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < rows->V; v++) {
             even[v] = vector_load(x + (size_t)v * x_stride + j * VECTOR_LANES);
             odd[v] = vector_load(x + (size_t)v * x_stride + 16 + j * VECTOR_LANES);
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int r = 0; r < rows->R; r++) {
             const uint8_t *w = rows->w + (size_t)r * rows->w_stride;
             const uint8_t *scale = rows->scale + (size_t)r * rows->scale_stride;
             struct lanes_pair d = few_vector_group(rows->form, w, scale, g, j);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < rows->V; v++)
                 sum[r][v][j] =
                     vector_fma(d.odd, odd[v], vector_fma(d.even, even[v], sum[r][v][j]));
@@ -127,9 +127,9 @@ VECTOR_INLINE void few_vector_tile(const struct product *p, enum few_form form, 
     const uint8_t *next = rows.w + (size_t)R * p->w_stride;
     const size_t step = (size_t)R * group_bytes;
     vector sum[FEW_ROWS][FEW_VECTORS][LANES_PARTS];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < V; v++)
 #pragma GCC unroll 2
             for (int j = 0; j < LANES_PARTS; j++)
@@ -153,13 +153,15 @@ VECTOR_INLINE void few_vector_tile(const struct product *p, enum few_form form, 
     few_vector_end(p->y + row, p->y_stride, sum, R, V);
 }
 
-/* All rows times V vectors, R at a time and then one by one. */
+/* All rows times V vectors, R at a time, then four, and then one by one. */
 VECTOR_INLINE void few_vector_rows(const struct product *p, enum few_form form, const int R,
                                    const int V)
 {
     size_t row = 0;
     for (; row + (size_t)R <= p->rows; row += (size_t)R)
         few_vector_tile(p, form, row, R, V);
+    for (; R > 4 && row + 4 <= p->rows; row += 4)
+        few_vector_tile(p, form, row, 4, V);
     for (; row < p->rows; row++)
         few_vector_tile(p, form, row, 1, V);
 }

@@ -1,7 +1,8 @@
-/* MXFP4 rows times vectors for AVX-512: up to four vectors in registers, more by a panel. */
+/* MXFP4 rows times vectors for AVX-512: up to eight vectors at once, more by a panel. */
 #include <errno.h>
 
 #include "kernels/decode_vector.h"
+#include "kernels/several_vector.h"
 #include "kernels/variants.h"
 
 #define BLOCK 96 /* rows whose scales are looked through together */
@@ -17,14 +18,8 @@ VECTOR_INLINE void mxfp4_avx512_decode(float *out, const struct product *p, size
 
 static void block(const struct product *p)
 {
-    if (p->vectors == 1)
-        few_vector_rows(p, FEW_FORM_MXFP4, 8, 1);
-    else if (p->vectors == 2)
-        few_vector_rows(p, FEW_FORM_MXFP4, 8, 2);
-    else if (p->vectors == 3)
-        few_vector_rows(p, FEW_FORM_MXFP4, 4, 3);
-    else if (p->vectors == 4)
-        few_vector_rows(p, FEW_FORM_MXFP4, 4, 4);
+    if (p->vectors <= FEW_VECTORS)
+        several_vector(p, FEW_FORM_MXFP4);
     else
         panel_vector(p, (struct panel_form){mxfp4_avx512_decode, decode_vector_fetch_mxfp4});
 }
