@@ -27,14 +27,32 @@ void dense_avx512_f32(const struct product *p)
 
 void dense_avx512_pack12(const struct product *p)
 {
-    if (p->vectors == 1)
+    switch (p->vectors) {
+    case 1:
         pack12_vector_rows(p, 4, 1);
-    else if (p->vectors == 2)
+        break;
+    case 2:
         pack12_vector_rows(p, 4, 2);
-    else if (p->vectors == 3)
+        break;
+    case 3:
         pack12_vector_rows(p, 4, 3);
-    else if (p->vectors == 4)
+        break;
+    case 4:
         pack12_vector_rows(p, 4, 4);
-    else
+        break;
+    case 5:
+        pack12_vector_rows(p, 4, 5);
+        break;
+    case 6:
+        pack12_vector_rows(p, 4, 6);
+        break;
+    case 7:
+        pack12_vector_rows(p, 4, 7);
+        break;
+    case 8:
+        pack12_vector_rows(p, 4, 8);
+        break;
+    default:
         panel_vector(p, (struct panel_form){decode_vector_pack12, decode_vector_fetch_pack12});
+    }
 }

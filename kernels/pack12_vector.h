@@ -50,7 +50,7 @@ VECTOR_INLINE void pack12_vector_plain(vector sum[FEW_VECTORS][LANES_PARTS], con
             for (int g = 0; g < 2; g++) {
                 const struct lanes_pair w = lanes_pairs(bits[g]);
                 const float *from = x->x + (2 * pair + g) * KERNELS_GROUP + j * VECTOR_LANES;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
                 for (int v = 0; v < V; v++)
                     sum[v][j] = few_vector_add(sum[v][j], w, from + (size_t)v * x->stride);
             }
@@ -87,7 +87,7 @@ VECTOR_INLINE void pack12_vector_mended(vector sum[FEW_VECTORS][LANES_PARTS],
 #pragma GCC unroll 2
         for (int j = 0; j < LANES_PARTS; j++) {
             const struct lanes_pair d = lanes_bf16((const uint8_t *)(w + g * KERNELS_GROUP), j);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < V; v++)
                 sum[v][j] = few_vector_add(sum[v][j], d,
                                            x->x + (size_t)v * x->stride + g * KERNELS_GROUP +
@@ -106,7 +106,7 @@ VECTOR_INLINE void pack12_vector_tile(const struct product *p, const struct pack
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++) {
         c[r] = pack12_vector_begin(b, row + (size_t)r);
-#pragma GCC unroll 3
+#pragma GCC unroll 8
         for (int v = 0; v < V; v++)
 #pragma GCC unroll 2
             for (int j = 0; j < LANES_PARTS; j++)
