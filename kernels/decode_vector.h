@@ -12,40 +12,10 @@ VECTOR_INLINE void decode_vector_put(float *out, struct lanes_pair w)
     vector_store(out + 16, w.odd);
 }
 
-VECTOR_INLINE void decode_vector_plain(enum few_form form, float *out, const uint8_t *w,
-                                       size_t n)
-{
-    const size_t groups = n / KERNELS_GROUP, tail = n % KERNELS_GROUP;
-    for (size_t g = 0; g < groups; g++)
-#pragma GCC unroll 2
-        for (int j = 0; j < LANES_PARTS; j++)
-            decode_vector_put(out + g * KERNELS_GROUP + j * VECTOR_LANES,
-                              few_vector_group(form, w, NULL, g, j));
-    if (tail) {
-        uint8_t whole[128];
-        few_vector_tail(form, whole, w + groups * (form == FEW_FORM_BF16 ? 64 : 128), tail);
-        for (int j = 0; j < LANES_PARTS; j++)
-            decode_vector_put(out + groups * KERNELS_GROUP + j * VECTOR_LANES,
-                              few_vector_group(form, whole, NULL, 0, j));
-    }
-}
-
 VECTOR_INLINE void decode_vector_fetch(const uint8_t *at, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(at + i);
-}
-
-VECTOR_INLINE void decode_vector_fetch_bf16(const struct product *p, size_t row, size_t from,
-                                            size_t n)
-{
-    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + 2 * from, 2 * n);
-}
-
-VECTOR_INLINE void decode_vector_fetch_f32(const struct product *p, size_t row, size_t from,
-                                           size_t n)
-{
-    decode_vector_fetch((const uint8_t *)p->w + row * p->w_stride + 4 * from, 4 * n);
 }
 
 VECTOR_INLINE void decode_vector_fetch_mxfp4(const struct product *p, size_t row, size_t from,
@@ -66,20 +36,6 @@ VECTOR_INLINE void decode_vector_fetch_pack12(const struct product *p, size_t ro
                         from / PACK12_UNIT * unit;
     const size_t part = n / PACK12_UNIT * unit / PACK12_STRIP;
     decode_vector_fetch(at + r % PACK12_STRIP * part, part);
-}
-
-VECTOR_INLINE void decode_vector_bf16(float *out, const struct product *p, size_t row,
-                                      size_t from, size_t n)
-{
-    decode_vector_plain(FEW_FORM_BF16, out,
-                        (const uint8_t *)p->w + row * p->w_stride + 2 * from, n);
-}
-
-VECTOR_INLINE void decode_vector_f32(float *out, const struct product *p, size_t row,
-                                     size_t from, size_t n)
-{
-    decode_vector_plain(FEW_FORM_F32, out, (const uint8_t *)p->w + row * p->w_stride + 4 * from,
-                        n);
 }
 
 /* The first exception of a row at or behind a column. */

@@ -1,7 +1,8 @@
-/* bf16, fp32 and 12-bit rows times vectors for AVX2: up to three vectors in registers, more by
- * a panel. */
+/* bf16, fp32 and 12-bit rows times vectors for AVX2: up to three vectors in registers; many
+ * vectors with 12-bit rows by a panel. */
 #include "kernels/decode_vector.h"
 #include "kernels/pack12_vector.h"
+#include "kernels/several_vector.h"
 #include "kernels/variants.h"
 
 void dense_avx2_bf16(const struct product *p)
@@ -13,7 +14,7 @@ void dense_avx2_bf16(const struct product *p)
     else if (p->vectors == 3)
         few_vector_rows(p, FEW_FORM_BF16, 2, 3);
     else
-        panel_vector(p, (struct panel_form){decode_vector_bf16, decode_vector_fetch_bf16});
+        several_vector(p, FEW_FORM_BF16);
 }
 
 void dense_avx2_f32(const struct product *p)
@@ -25,7 +26,7 @@ void dense_avx2_f32(const struct product *p)
     else if (p->vectors == 3)
         few_vector_rows(p, FEW_FORM_F32, 2, 3);
     else
-        panel_vector(p, (struct panel_form){decode_vector_f32, decode_vector_fetch_f32});
+        several_vector(p, FEW_FORM_F32);
 }
 
 void dense_avx2_pack12(const struct product *p)

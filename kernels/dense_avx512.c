@@ -1,5 +1,5 @@
-/* bf16, fp32 and 12-bit rows times vectors for AVX-512: several vectors a few at a time, more
- * by a panel. */
+/* bf16, fp32 and 12-bit rows times vectors for AVX-512; many vectors with 12-bit rows by a
+ * panel. */
 #include "kernels/decode_vector.h"
 #include "kernels/pack12_vector.h"
 #include "kernels/several_vector.h"
@@ -9,20 +9,16 @@ void dense_avx512_bf16(const struct product *p)
 {
     if (p->vectors == 1)
         few_vector_rows(p, FEW_FORM_BF16, 12, 1);
-    else if (p->vectors <= SEVERAL_VECTORS)
-        several_vector(p, FEW_FORM_BF16);
     else
-        panel_vector(p, (struct panel_form){decode_vector_bf16, decode_vector_fetch_bf16});
+        several_vector(p, FEW_FORM_BF16);
 }
 
 void dense_avx512_f32(const struct product *p)
 {
     if (p->vectors == 1)
         few_vector_rows(p, FEW_FORM_F32, 12, 1);
-    else if (p->vectors <= SEVERAL_VECTORS)
-        several_vector(p, FEW_FORM_F32);
     else
-        panel_vector(p, (struct panel_form){decode_vector_f32, decode_vector_fetch_f32});
+        several_vector(p, FEW_FORM_F32);
 }
 
 void dense_avx512_pack12(const struct product *p)
@@ -45,12 +41,6 @@ void dense_avx512_pack12(const struct product *p)
         break;
     case 6:
         pack12_vector_rows(p, 4, 6);
-        break;
-    case 7:
-        pack12_vector_rows(p, 4, 7);
-        break;
-    case 8:
-        pack12_vector_rows(p, 4, 8);
         break;
     default:
         panel_vector(p, (struct panel_form){decode_vector_pack12, decode_vector_fetch_pack12});

@@ -1,8 +1,8 @@
 /*
  * Rows times few vectors: weights become fp32 in registers and meet every vector there.
  *
- * A tile of R rows by V vectors has all its lanes in registers; R and V are literals where it
- * is used, so that the loops unroll and no sum goes through memory. Rows are read side by side;
+ * A tile of R rows by V vectors has its lanes in registers, as far as these go; R and V are
+ * literals where it is used, so that the loops unroll. Rows are read side by side;
  * while they are, the next R rows are fetched as one linear stream, because the processor's own
  * prefetching begins anew with each row and each page.
  */
@@ -13,7 +13,7 @@
 #include "kernels/lanes.h"
 
 #define FEW_ROWS    12
-#define FEW_VECTORS 8
+#define FEW_VECTORS 6
 
 enum few_form {
     FEW_FORM_BF16,
