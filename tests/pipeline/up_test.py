@@ -49,11 +49,15 @@ class Up:
         return json.loads(out)
 
     def pids(self):
+        """Of the programs that run now; a file may go, or be empty, while we look."""
         found = {}
         for name in os.listdir(self.run_dir):
             if name.endswith(".pid"):
-                with open(os.path.join(self.run_dir, name)) as f:
-                    found[name[:-4]] = int(f.read())
+                try:
+                    with open(os.path.join(self.run_dir, name)) as f:
+                        found[name[:-4]] = int(f.read())
+                except (FileNotFoundError, ValueError):
+                    continue
         return found
 
     def stop(self, with_signal=signal.SIGINT):
