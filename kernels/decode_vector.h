@@ -2,7 +2,6 @@
 #ifndef KERNELS_DECODE_VECTOR_H
 #define KERNELS_DECODE_VECTOR_H
 
-#include "kernels/few_vector.h"
 #include "kernels/pack12_block.h"
 #include "kernels/panel_vector.h"
 

@@ -10,8 +10,6 @@
 #ifndef KERNELS_PANEL_VECTOR_H
 #define KERNELS_PANEL_VECTOR_H
 
-#include <stdbool.h>
-
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
 
@@ -29,8 +27,8 @@ struct panel {
     float lane[PANEL_STRIPS][PANEL_BATCH][PANEL_ROWS][KERNELS_LANES];
 };
 
-/* Puts columns [from, from + n) of a row into lane order, the last group filled with -0, which
- * changes no lane. `from` is a multiple of PANEL_COLS. */
+/* Puts columns [from, from + n) of a row into lane order. `from` is a multiple of PANEL_COLS, n
+ * of KERNELS_GROUP. */
 typedef void panel_vector_decode(float *out, const struct product *p, size_t row, size_t from,
                                  size_t n);
 
@@ -47,6 +45,12 @@ struct panel_form {
 struct panel_place {
     size_t block, strip, from;
 };
+
+/* Columns of the panel that begins at `from`. */
+static inline size_t panel_vector_cols(const struct product *p, size_t from)
+{
+    return p->cols - from < PANEL_COLS ? p->cols - from : PANEL_COLS;
+}
 
 /* One register of lanes of PANEL_TALL rows by V vectors, through the columns of the panel;
  * `at`: strip, vector, row, lane. */
@@ -95,19 +99,18 @@ VECTOR_INLINE void panel_vector_ask(const struct product *p, const struct panel_
                                     size_t block, size_t piece)
 {
     const size_t pieces = (p->cols + PANEL_COLS - 1) / PANEL_COLS;
-    const size_t from = piece % pieces * PANEL_COLS, n = p->cols - from;
-    form.fetch(p, block + PANEL_BLOCK + piece / pieces, from, n < PANEL_COLS ? n : PANEL_COLS);
+    const size_t from = piece % pieces * PANEL_COLS;
+    form.fetch(p, block + PANEL_BLOCK + piece / pieces, from, panel_vector_cols(p, from));
 }
 
-/* All vectors of the batch. Meanwhile the next panel is fetched, a piece with each few vectors:
- * its pieces of rows are too short for the processor to see a stream in them, and all at once
- * they would fill the queue of what is missing and stop the multiplying. */
+/* All vectors of the batch. Meanwhile the next block is fetched, a piece with each few vectors:
+ * the panels' pieces of rows are too short for the processor to see a stream in them, and all
+ * at once they would fill the queue of what is missing and stop the multiplying. */
 VECTOR_INLINE void panel_vector_batch(struct panel *s, const struct product *p,
                                       const struct panel_form form, struct panel_place at,
                                       size_t first, size_t vectors)
 {
-    const size_t n = p->cols - at.from < PANEL_COLS ? p->cols - at.from : PANEL_COLS;
-    const size_t groups = kernels_padded(n) / KERNELS_GROUP;
+    const size_t groups = panel_vector_cols(p, at.from) / KERNELS_GROUP;
     const float *x = p->x + first * p->x_stride + at.from;
     const size_t piece = (at.from / PANEL_COLS * PANEL_STRIPS + at.strip) * PANEL_ROWS;
     for (size_t t = 0, fetched = 0; t < vectors; t += PANEL_WIDE) {
@@ -149,9 +152,9 @@ VECTOR_INLINE void panel_vector_fill(struct panel *s, const struct product *p,
                                      const struct panel_form form, struct panel_place at)
 {
     const size_t row = at.block + at.strip * PANEL_ROWS, rows = p->rows - row;
-    const size_t n = p->cols - at.from < PANEL_COLS ? p->cols - at.from : PANEL_COLS;
     for (size_t r = 0; r < PANEL_ROWS; r++)
-        form.decode(s->w[r], p, row + (r < rows ? r : rows - 1), at.from, n);
+        form.decode(s->w[r], p, row + (r < rows ? r : rows - 1), at.from,
+                    panel_vector_cols(p, at.from));
 }
 
 /* The rows of a block times the vectors of a batch. */

@@ -49,14 +49,14 @@ class Up:
         return json.loads(out)
 
     def pids(self):
-        """Of the programs that run now; a file may go, or be empty, while we look."""
+        """Of the programs that run now; a file may go while we look."""
         found = {}
         for name in os.listdir(self.run_dir):
             if name.endswith(".pid"):
                 try:
                     with open(os.path.join(self.run_dir, name)) as f:
                         found[name[:-4]] = int(f.read())
-                except (FileNotFoundError, ValueError):
+                except FileNotFoundError:
                     continue
         return found
 
